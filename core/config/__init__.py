@@ -1,0 +1,1 @@
+"""Paths, settings, and the one description of how to load a model."""

@@ -1,0 +1,249 @@
+"""The messages between the service and a worker, and how they are framed.
+
+A frame is a 4-byte little-endian length and that many bytes of MessagePack. Commands go down the worker's
+standard input, reports come up its standard output; a worker's log lines are reports as well.
+"""
+
+import struct
+from typing import Literal
+
+import msgspec
+
+from octavo.core.config.load_config import LoadConfig
+from octavo.core.errors import ErrorReport
+from octavo.core.prompts.messages import Segment
+
+PROTOCOL_VERSION = 1
+HEADER = struct.Struct("<I")
+
+# a prompt of 64 MiB is far beyond any context; a longer frame is a fault, not a message
+FRAME_LIMIT = 128 * 1024 * 1024
+
+FinishReason = Literal["stop", "length", "cancelled"]
+
+
+class Sampling(msgspec.Struct, frozen=True):
+    """How the next token is chosen; a temperature of 0 is greedy. ``seed`` None draws one and reports it."""
+
+    temperature: float = 0.8
+    top_k: int = 40
+    top_p: float = 0.95
+    min_p: float = 0.05
+    typical_p: float = 1.0
+    repeat_penalty: float = 1.0
+    repeat_last_n: int = 64
+    presence_penalty: float = 0.0
+    frequency_penalty: float = 0.0
+    seed: int | None = None
+    logit_bias: dict[int, float] = {}
+    grammar: str | None = None
+
+
+# ---- commands, service to worker
+
+
+class Command(msgspec.Struct, frozen=True, tag_field="do"):
+    """Something a worker is asked to do."""
+
+
+class Load(Command, frozen=True, tag="load"):
+    """Load the model; the first command, once."""
+
+    path: str
+    config: LoadConfig
+    version: int = PROTOCOL_VERSION
+
+
+class Generate(Command, frozen=True, tag="generate"):
+    """Continue a prompt, given as segments or as token ids.
+
+    ``max_tokens`` None means up to the context's end; ``ignore_end`` goes on after an end-of-turn token.
+    """
+
+    request: str
+    prompt: list[Segment]
+    tokens: list[int] | None = None
+    sampling: Sampling = Sampling()
+    max_tokens: int | None = None
+    stop: list[str] = []
+    client: str = ""
+    ignore_end: bool = False
+
+
+class Cancel(Command, frozen=True, tag="cancel"):
+    """Stop a request, also in a prefill or in the queue."""
+
+    request: str
+
+
+class Tokenize(Command, frozen=True, tag="tokenize"):
+    """Turn segments into token ids."""
+
+    request: str
+    prompt: list[Segment]
+
+
+class Shutdown(Command, frozen=True, tag="shutdown"):
+    """End the process."""
+
+
+AnyCommand = Load | Generate | Cancel | Tokenize | Shutdown
+
+
+# ---- reports, worker to service
+
+
+class Report(msgspec.Struct, frozen=True, tag_field="is"):
+    """Something a worker tells."""
+
+
+class LoadShare(Report, frozen=True, tag="load_share"):
+    """``share`` of the weights is read, from 0 to 1."""
+
+    share: float
+
+
+class Ready(Report, frozen=True, tag="ready"):
+    """The model is loaded; what llama.cpp made of the wishes (``effective``), and the vocabulary's control
+    tokens.
+
+    ``context`` tokens are usable by one request, ``kv_size`` cells exist in all.
+    """
+
+    context: int
+    kv_size: int
+    trained_context: int
+    vocabulary: int
+    control_tokens: list[str]
+    bos: str
+    eos: str
+    effective: dict[str, str | int | float | bool]
+    load_s: float
+
+
+class LoadRefused(Report, frozen=True, tag="load_refused"):
+    """The model could not be loaded; the process ends."""
+
+    error: ErrorReport
+
+
+class Started(Report, frozen=True, tag="started"):
+    """A request got a slot: ``prompt_tokens`` in all, ``cached_tokens`` of them already in the cache."""
+
+    request: str
+    slot: int
+    prompt_tokens: int
+    cached_tokens: int
+    queue_s: float
+    seed: int
+
+
+class Prefilled(Report, frozen=True, tag="prefilled"):
+    """``done`` of ``total`` prompt tokens are read."""
+
+    request: str
+    done: int
+    total: int
+
+
+class Text(Report, frozen=True, tag="text"):
+    """New text, whole characters only; ``tokens`` are what was sampled since the last such report."""
+
+    request: str
+    text: str
+    tokens: list[int]
+
+
+class Timings(msgspec.Struct, frozen=True):
+    """Where the time of a request went, in seconds."""
+
+    queue_s: float = 0.0
+    prefill_s: float = 0.0
+    first_token_s: float = 0.0
+    decode_s: float = 0.0
+    longest_gap_s: float = 0.0
+
+
+class Finished(Report, frozen=True, tag="finished"):
+    """A request ended. ``stop_text`` is the stop string that was met, if one was."""
+
+    request: str
+    reason: FinishReason
+    prompt_tokens: int
+    cached_tokens: int
+    completion_tokens: int
+    timings: Timings
+    stop_text: str | None = None
+
+
+class Failed(Report, frozen=True, tag="failed"):
+    """A request ended in an error."""
+
+    request: str
+    error: ErrorReport
+
+
+class Tokens(Report, frozen=True, tag="tokens"):
+    """The answer to ``Tokenize``."""
+
+    request: str
+    tokens: list[int]
+
+
+class SlotIdle(Report, frozen=True, tag="slot_idle"):
+    """A slot is free again; ``request`` held it."""
+
+    slot: int
+    request: str
+
+
+class Figures(Report, frozen=True, tag="figures"):
+    """What the worker itself counts, at most 4 times a second and only when it changed."""
+
+    kv_used: int
+    kv_size: int
+    active: int
+    queued: int
+    tokens_total: int
+    prompt_tokens_total: int
+
+
+class LogLine(Report, frozen=True, tag="log"):
+    """A line of llama.cpp's log; ``level`` is debug, info, warning or error."""
+
+    level: str
+    text: str
+
+
+AnyReport = (
+    LoadShare
+    | Ready
+    | LoadRefused
+    | Started
+    | Prefilled
+    | Text
+    | Finished
+    | Failed
+    | Tokens
+    | SlotIdle
+    | Figures
+    | LogLine
+)
+
+_ENCODER = msgspec.msgpack.Encoder()
+
+
+def frame(message: Command | Report) -> bytes:
+    """Give the framed bytes of one message."""
+    body = _ENCODER.encode(message)
+    return HEADER.pack(len(body)) + body
+
+
+def command_decoder() -> "msgspec.msgpack.Decoder[AnyCommand]":
+    """Give a decoder of commands."""
+    return msgspec.msgpack.Decoder(AnyCommand)
+
+
+def report_decoder() -> "msgspec.msgpack.Decoder[AnyReport]":
+    """Give a decoder of reports."""
+    return msgspec.msgpack.Decoder(AnyReport)

@@ -1,0 +1,1 @@
+"""What is loaded, by whom and until when; the owner of the workers."""

@@ -1,0 +1,298 @@
+"""Loads models, hands requests to their workers, and unloads what is not needed any more."""
+
+import asyncio
+import contextlib
+import itertools
+import time
+from collections.abc import AsyncGenerator, Mapping
+from typing import Protocol
+
+import psutil
+
+from octavo.core.config.load_config import Resolved
+from octavo.core.config.paths import Home
+from octavo.core.config.settings import SettingsFile
+from octavo.core.engine.protocol import Generate, Started
+from octavo.core.errors import InstanceBusy, ModelNotFound, QueueFull, ServiceUnavailable
+from octavo.core.events import FiguresSampled, InstanceStatus, ModelUnloaded, Publish
+from octavo.core.library.models import Model
+from octavo.core.prompts.messages import Message, Segment
+from octavo.core.prompts.template import Templates
+from octavo.core.runtime.defaults import resolve_for
+from octavo.core.runtime.fast import FastMode
+from octavo.core.runtime.instance import Instance, Visit
+from octavo.core.runtime.requests import ChatRequest, CompletionRequest, Serving, Step
+
+TICK_S = 0.25
+QUIET_TICKS = 8  # while nothing runs, figures are told every 2 s
+
+
+class Models(Protocol):
+    """What the runtime needs of the library; ``Catalog`` in core/library."""
+
+    def find(self, name: str, *, allow_path: bool = True) -> Model:
+        """Find a model by id, part of one, or path; raises ``ModelNotFound`` or ``AmbiguousModel``."""
+        ...
+
+
+class Runtime:
+    """Owner of the workers. All methods are called on the service's event loop, on its main thread."""
+
+    def __init__(self, home: Home, catalog: Models, settings: SettingsFile, publish: Publish) -> None:
+        self._home = home
+        self._catalog = catalog
+        self._settings = settings
+        self._publish = publish
+        self._instances: dict[str, Instance] = {}
+        self._templates = Templates()
+        self._fast = FastMode(settings, home)
+        self._clock: asyncio.Task[None] | None = None
+        self._is_closing = False
+
+    async def start(self) -> None:
+        """Start the template helper and the clock of TTLs and figures."""
+        await self._templates.start()
+        self._clock = asyncio.create_task(self._tick(), name="runtime clock")
+
+    async def close(self) -> None:
+        """End all workers and helpers; what runs ends with an error."""
+        self._is_closing = True
+        if self._clock is not None:
+            self._clock.cancel()
+        await asyncio.gather(
+            *(self._end(instance, "the service stops") for instance in list(self._instances.values()))
+        )
+        await self._templates.close()
+
+    # ---- loading
+
+    async def load(
+        self,
+        model: str,
+        fields: Mapping[str, object] | None = None,
+        *,
+        instance: str | None = None,
+        ttl_s: float | None = None,
+        holder: str | None = None,
+        allow_path: bool = False,
+    ) -> InstanceStatus:
+        """Load a model and wait until it answers; cancelling the call cancels the load.
+
+        ``holder`` is the lease (a window) with which the model goes again; None keeps it until unloaded or
+        its TTL. A model that is loaded with other settings is loaded anew, unless it is busy
+        (``InstanceBusy``).
+        """
+        found = await self._find(model, allow_path)
+        resolved = await self._resolve(found, fields or {})
+        loaded = await self._replace_or_reuse(instance or found.id, found, resolved, says_fields=bool(fields))
+        if loaded is None:
+            loaded = self._begin(instance or found.id, found, resolved, ttl_s)
+            loaded.holders.update({holder} if holder else ())
+        elif holder is None or not loaded.holders:
+            loaded.holders.clear()  # somebody wants it to stay
+        else:
+            loaded.holders.add(holder)
+        loaded.goes_when_idle = False
+        loaded.ttl_s = ttl_s if ttl_s is not None else loaded.resolved.config.ttl_s
+        await self._loaded(loaded)
+        return loaded.status()
+
+    async def unload(self, instance: str) -> ModelUnloaded:
+        """End an instance now; its streams end with an error. Raises ``ModelNotFound``."""
+        return await self._end(self._named(instance), "unloaded")
+
+    async def release(self, holder: str) -> None:
+        """Let go of what only this lease had loaded: it is unloaded as soon as it is idle."""
+        for instance in list(self._instances.values()):
+            if holder in instance.holders:
+                instance.holders.discard(holder)
+                if not instance.holders:
+                    instance.goes_when_idle = True
+                    await self._end_if_overdue(instance)
+
+    def instances(self) -> list[InstanceStatus]:
+        """Give what is loaded, loading, or has crashed."""
+        return [instance.status() for instance in self._instances.values()]
+
+    # ---- answering
+
+    def chat(self, request: ChatRequest) -> AsyncGenerator[Step, None]:
+        """Answer a conversation; closing the generator cancels the request within one decode step."""
+        return self._serve(request)
+
+    def complete(self, request: CompletionRequest) -> AsyncGenerator[Step, None]:
+        """Continue a raw prompt; closing the generator cancels the request."""
+        return self._serve(request)
+
+    async def tokenize(self, model: str, text: str) -> list[int]:
+        """Turn text into token ids of a loaded or loadable model; control tokens count as such."""
+        instance = await self._ensure(model, None, allow_path=False)
+        await self._loaded(instance)
+        assert instance.engine is not None
+        return await instance.engine.tokenize([Segment(text, True)])
+
+    def figures(self) -> FiguresSampled:
+        """Sample memory and speed of all instances now."""
+        memory = psutil.virtual_memory()
+        return FiguresSampled(
+            at=time.time(),
+            instances=[instance.figures() for instance in self._instances.values()],
+            memory_total_bytes=memory.total,
+            memory_available_bytes=memory.available,
+        )
+
+    # ---- finding and starting
+
+    async def _find(self, name: str, allow_path: bool) -> Model:
+        model = await asyncio.to_thread(self._catalog.find, name, allow_path=allow_path)
+        model.require_sound()
+        return model
+
+    async def _resolve(self, model: Model, fields: Mapping[str, object]) -> Resolved:
+        resolved = resolve_for(model, self._settings.current, fields)
+        return await self._fast.checked(model, resolved)
+
+    def _named(self, name: str) -> Instance:
+        instance = self._instances.get(name)
+        if instance is None:
+            loaded = list(self._instances)
+            raise ModelNotFound(
+                f"Nothing is loaded under the name {name!r}.",
+                hint="octavo ps lists what is.",
+                candidates=loaded,
+            )
+        return instance
+
+    async def _replace_or_reuse(
+        self, name: str, model: Model, resolved: Resolved, *, says_fields: bool
+    ) -> Instance | None:
+        """Give the instance of that name if it can serve; end it if it was loaded with other settings."""
+        known = self._instances.get(name)
+        if known is None:
+            return None
+        is_same = known.model.path == model.path and known.resolved.config == resolved.config
+        if is_same or (not says_fields and known.model.path == model.path):
+            return known
+        if known.is_busy:
+            raise InstanceBusy(f"{name} is answering; its settings can't change now.", hint="Try again soon.")
+        await self._end(known, "loaded anew with other settings")
+        return None
+
+    async def _ensure(self, name: str, ttl_s: float | None, *, allow_path: bool) -> Instance:
+        """Give the instance that serves ``name``, starting one when none does."""
+        known = self._instances.get(name) or self._by_model(name)
+        if known is not None:
+            return known
+        if not self._settings.current.server.jit and not allow_path:
+            raise ModelNotFound(
+                f"{name!r} is not loaded, and loading on demand is off.",
+                hint="Load it first.",
+                candidates=list(self._instances),
+            )
+        model = await self._find(name, allow_path)
+        resolved = await self._resolve(model, {})
+        known = self._instances.get(model.id) or self._by_model(model.id)
+        if known is not None:  # another request was faster
+            return known
+        return self._begin(model.id, model, resolved, ttl_s or self._settings.current.server.ttl_s or None)
+
+    def _by_model(self, model: str) -> Instance | None:
+        return next((known for known in self._instances.values() if known.model.id == model), None)
+
+    def _begin(self, name: str, model: Model, resolved: Resolved, ttl_s: float | None) -> Instance:
+        if self._is_closing:
+            raise ServiceUnavailable("The service is stopping.")
+        instance = Instance(name, model, resolved, ttl_s, self._home.logs, self._publish)
+        self._instances[name] = instance
+        instance.launch().add_done_callback(lambda _: self._forget_if_never_loaded(instance))
+        return instance
+
+    def _forget_if_never_loaded(self, instance: Instance) -> None:
+        if instance.ready is None and self._instances.get(instance.name) is instance:
+            del self._instances[instance.name]
+
+    async def _loaded(self, instance: Instance) -> None:
+        async with contextlib.aclosing(instance.wait_loaded()) as shares:
+            async for _ in shares:
+                pass
+
+    # ---- serving
+
+    async def _serve(self, request: ChatRequest | CompletionRequest) -> AsyncGenerator[Step, None]:
+        instance = await self._ensure(request.model, request.ttl_s, allow_path=request.allow_path)
+        visit = self._admit(instance)
+        try:
+            async with contextlib.aclosing(instance.wait_loaded()) as shares:
+                async for loading in shares:
+                    yield loading
+            engine, ready = instance.engine, instance.ready
+            assert engine is not None and ready is not None
+            yield Serving(instance.name, instance.model.id, ready.context)
+            command = await self._command(instance, request)
+            async with contextlib.aclosing(engine.generate(command)) as reports:
+                async for report in reports:
+                    if isinstance(report, Started):
+                        visit.note_started()
+                    yield report
+        finally:
+            visit.leave()
+
+    def _admit(self, instance: Instance) -> Visit:
+        limit = self._settings.current.server.queue_limit
+        if instance.queued >= limit:
+            raise QueueFull(
+                f"{limit} requests already wait for {instance.name}.", hint="Try again.", retry_after_s=2
+            )
+        return Visit(instance)
+
+    async def _command(self, instance: Instance, request: ChatRequest | CompletionRequest) -> Generate:
+        assert instance.engine is not None
+        prompt: list[Segment] = []
+        tokens: list[int] | None = None
+        if isinstance(request, ChatRequest):
+            prompt = await self._render(instance, request.messages)
+        elif isinstance(request.prompt, str):
+            prompt = [Segment(request.prompt, True)]
+        else:
+            tokens = request.prompt
+        return Generate(
+            instance.engine.next_request(),
+            prompt,
+            tokens=tokens,
+            sampling=request.sampling,
+            max_tokens=request.max_tokens,
+            stop=request.stop,
+            client=request.client,
+            ignore_end=request.ignore_end,
+        )
+
+    async def _render(self, instance: Instance, messages: list[Message]) -> list[Segment]:
+        assert instance.template is not None and instance.ready is not None
+        return await self._templates.render(
+            instance.template.text,
+            messages,
+            bos=instance.ready.bos,
+            eos=instance.ready.eos,
+            control_tokens=instance.ready.control_tokens,
+        )
+
+    # ---- ending
+
+    async def _end(self, instance: Instance, reason: str) -> ModelUnloaded:
+        event = await instance.end(reason)
+        if self._instances.get(instance.name) is instance:
+            del self._instances[instance.name]
+        return event
+
+    async def _end_if_overdue(self, instance: Instance) -> None:
+        if instance.is_overdue:
+            await self._end(instance, "its window closed" if instance.goes_when_idle else "idle for its TTL")
+
+    async def _tick(self) -> None:
+        """Unload what is overdue and tell the figures, often while something runs."""
+        for tick in itertools.count():
+            await asyncio.sleep(TICK_S)
+            for instance in list(self._instances.values()):
+                await self._end_if_overdue(instance)
+            if tick % QUIET_TICKS == 0 or any(instance.is_busy for instance in self._instances.values()):
+                self._publish(self.figures())
