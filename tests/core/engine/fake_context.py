@@ -23,7 +23,9 @@ class FakeBatch:
 class FakeContext:
     """Keeps what each sequence holds, as llama.cpp's unified cache would: a cell may belong to several sequences."""
 
-    def __init__(self, cells: int = 64, batch_limit: int = 32, *, unified: bool = True, window: int = 0) -> None:
+    def __init__(
+        self, cells: int = 64, batch_limit: int = 32, *, unified: bool = True, window: int = 0
+    ) -> None:
         self.cells = self.usable = cells
         self.batch_limit = batch_limit
         self.unified = unified

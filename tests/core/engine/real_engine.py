@@ -19,7 +19,9 @@ SMALL = LoadConfig(context=2048, threads=1)
 @contextlib.asynccontextmanager
 async def real_engine(model: Path, folder: Path, **config: object) -> AsyncIterator[Engine]:
     """Start a worker with one thread and a context of 2,048, and end it by its id."""
-    engine = Engine(str(model), msgspec.structs.replace(SMALL, **config), folder / "worker.log", lambda _: None)
+    engine = Engine(
+        str(model), msgspec.structs.replace(SMALL, **config), folder / "worker.log", lambda _: None
+    )
     try:
         async with asyncio.timeout(60):
             await engine.start()
@@ -41,7 +43,9 @@ class Answer:
 async def ask(engine: Engine, prompt: str | list[int], most: int, **more: object) -> Answer:
     """Run a greedy request to its end."""
     answer = Answer()
-    given = {"prompt": [Segment(prompt, True)]} if isinstance(prompt, str) else {"prompt": [], "tokens": prompt}
+    given = (
+        {"prompt": [Segment(prompt, True)]} if isinstance(prompt, str) else {"prompt": [], "tokens": prompt}
+    )
     settings = {"sampling": GREEDY, **given, **more}
     command = Generate(engine.next_request(), max_tokens=most, **settings)  # type: ignore[arg-type]
     async with asyncio.timeout(120), contextlib.aclosing(engine.generate(command)) as reports:

@@ -78,14 +78,24 @@ def main(path: str, streams: int, steps: int) -> None:
     words = model.vocabulary
     prompts = []
     for number in range(streams):
-        tokens = words.tokenize(f"Story number {number} about the marker M{number}{number}: once", special=True)
+        tokens = words.tokenize(
+            f"Story number {number} about the marker M{number}{number}: once", special=True
+        )
         prompts.append([words.bos, *tokens] if words.adds_bos else tokens)
     alone = [run(context, config, [prompt], [[]], steps)[0] for prompt in prompts]
     taught = [[int(logits.argmax()) for logits in pupil.seen] for pupil in alone]
     together = run(context, config, prompts, taught, steps)
-    pairs = [(a, b) for one, many in zip(alone, together, strict=True) for a, b in zip(one.seen, many.seen, strict=True)]
+    pairs = [
+        (a, b)
+        for one, many in zip(alone, together, strict=True)
+        for a, b in zip(one.seen, many.seen, strict=True)
+    ]
     equal = sum(int(a.argmax()) == int(b.argmax()) for a, b in pairs) / len(pairs)
-    print(json.dumps({"steps": len(pairs), "equal": equal, "kl": float(np.mean([divergence(*p) for p in pairs]))}))
+    print(
+        json.dumps(
+            {"steps": len(pairs), "equal": equal, "kl": float(np.mean([divergence(*p) for p in pairs]))}
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -53,7 +53,9 @@ def test_greedy_tokens_equal_the_reference(
 
 
 def test_eight_streams_on_four_slots_are_each_as_if_alone(smollm2: Path, tmp_path: Path) -> None:
-    prompts = [f"Note {number}{number}{number}: the marker of this text is M{number}. It" for number in range(8)]
+    prompts = [
+        f"Note {number}{number}{number}: the marker of this text is M{number}. It" for number in range(8)
+    ]
 
     async def compare() -> None:
         async with real_engine(smollm2, tmp_path) as engine:
@@ -84,7 +86,9 @@ def test_a_stream_flows_while_a_long_prompt_is_read(smollm2: Path, tmp_path: Pat
             is_running = asyncio.Event()
 
             async def stream() -> float:
-                answer = Generate("stream", [Segment("Once", True)], sampling=GREEDY, max_tokens=120, ignore_end=True)
+                answer = Generate(
+                    "stream", [Segment("Once", True)], sampling=GREEDY, max_tokens=120, ignore_end=True
+                )
                 longest, last = 0.0, 0.0
                 async for report in engine.generate(answer):
                     if isinstance(report, Text):
@@ -110,7 +114,9 @@ def test_a_stream_flows_while_a_long_prompt_is_read(smollm2: Path, tmp_path: Pat
             print(f"longest gap {longest * 1e3:.0f} ms; longest capped mixed step {max(capped) * 1e3:.0f} ms")
             steps = [place for place, what in enumerate(order) if what == "step"]
             assert len(steps) >= 1500 // 127
-            between = [order[start:stop].count("token") for start, stop in zip(steps, steps[1:], strict=False)]
+            between = [
+                order[start:stop].count("token") for start, stop in zip(steps, steps[1:], strict=False)
+            ]
             assert set(between) == {1}, "each mixed step carries one token of the stream"
 
     asyncio.run(watch())
@@ -148,7 +154,9 @@ def test_a_neighbour_of_a_cancelled_prefill_goes_on(smollm2: Path, tmp_path: Pat
         async with real_engine(smollm2, tmp_path) as engine:
             stream = asyncio.create_task(ask(engine, PROMPT, 60, ignore_end=True))
             for number in range(3):
-                command = Generate(f"long{number}", [Segment("word " * 900, True)], sampling=GREEDY, max_tokens=10)
+                command = Generate(
+                    f"long{number}", [Segment("word " * 900, True)], sampling=GREEDY, max_tokens=10
+                )
                 async with contextlib.aclosing(engine.generate(command)) as reports:
                     async for report in reports:
                         if isinstance(report, Started):
@@ -204,7 +212,9 @@ def test_a_prompt_over_the_context_names_both_numbers(smollm2: Path, tmp_path: P
     asyncio.run(overflow())
 
 
-@pytest.mark.parametrize(("number", "kind"), [(signal.SIGKILL, WorkerCrashed), (signal.SIGILL, WrongCpuBuild)])
+@pytest.mark.parametrize(
+    ("number", "kind"), [(signal.SIGKILL, WorkerCrashed), (signal.SIGILL, WrongCpuBuild)]
+)
 def test_c08_c13_a_dying_worker_ends_its_streams_with_a_typed_error(
     number: signal.Signals, kind: type[WorkerCrashed], smollm2: Path, tmp_path: Path
 ) -> None:
@@ -278,7 +288,10 @@ def test_the_worker_dies_with_the_process_that_started_it(smollm2: Path, tmp_pat
     )
     environment = {**os.environ, "PYTHONPATH": str(HERE.parents[2])}
     parent = subprocess.Popen(
-        [sys.executable, "-c", script, str(smollm2), str(tmp_path)], stdout=subprocess.PIPE, text=True, env=environment
+        [sys.executable, "-c", script, str(smollm2), str(tmp_path)],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment,
     )
     try:
         assert parent.stdout is not None

@@ -8,7 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from octavo.core.config.load_config import LoadConfig
-from octavo.core.engine.protocol import AnyReport, Failed, Finished, Generate, Prefilled, SlotIdle, Started, Text
+from octavo.core.engine.protocol import (
+    AnyReport,
+    Failed,
+    Finished,
+    Generate,
+    Prefilled,
+    SlotIdle,
+    Started,
+    Text,
+)
 from octavo.core.engine.scheduler import Scheduler
 from tests.core.engine.fake_context import FakeBatch, FakeContext, FakeSampler, FakeWords
 
@@ -16,14 +25,21 @@ from tests.core.engine.fake_context import FakeBatch, FakeContext, FakeSampler, 
 class Bench:
     """A scheduler over a fake context, and all that it reported."""
 
-    def __init__(self, context: FakeContext, scripts: dict[str, list[int]] | None = None, **config: object) -> None:
+    def __init__(
+        self, context: FakeContext, scripts: dict[str, list[int]] | None = None, **config: object
+    ) -> None:
         self.context = context
         self.reports: list[AnyReport] = []
         self.samplers: list[FakeSampler] = []
         self._scripts = scripts or {}
         settings_ = msgspec.structs.replace(LoadConfig(batch=32, micro_batch=32, mixed_step=8), **config)
         self.scheduler = Scheduler(
-            context, FakeBatch(), FakeWords(), settings_, self._sampler, self.reports.append  # type: ignore[arg-type]
+            context,
+            FakeBatch(),
+            FakeWords(),
+            settings_,
+            self._sampler,
+            self.reports.append,  # type: ignore[arg-type]
         )
 
     def _sampler(self, work: object) -> FakeSampler:
