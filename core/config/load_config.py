@@ -50,7 +50,8 @@ class LoadConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How to load a model. ``None`` means: take the value that fits (the model's own, or the machine's).
 
     ``context`` tokens shared by all slots; ``batch`` and ``micro_batch`` tokens; ``threads`` cores used by
-    one decode; ``mixed_step`` the most tokens in a batch that also carries running streams; ``ttl_s`` idle
+    one decode; ``mixed_step`` the most tokens in a batch that also carries
+    running streams (fewer on slow machines); ``ttl_s`` idle
     seconds until the model is unloaded, ``None`` for never.
     """
 

@@ -234,6 +234,10 @@ class Engine:
         code = self._process.returncode if self._process else None
         return death_of_worker(code, self._path, was_asked=self._is_stopping)
 
+    def ready(self) -> Ready:
+        """Give what the worker said when it was ready; only after ``start``."""
+        return self._ready.result()
+
     def log_lines(self) -> list[str]:
         """Give the newest lines of llama.cpp's log."""
         return list(self._log)

@@ -35,8 +35,9 @@ FLASH_ATTENTION = {FlashAttention.AUTO: -1, FlashAttention.OFF: 0, FlashAttentio
 # context used when nobody said one and the model was trained on more
 DEFAULT_CONTEXT = 8192
 
-# llama.h, enum llama_token_attr
-CONTROL_ATTRIBUTES = 1 << 3 | 1 << 4  # control, user-defined
+# llama.h, enum llama_token_attr: unknown and control, which count as such only in text that may hold them;
+# user-defined tokens count in any text
+CONTROL_ATTRIBUTES = 1 << 0 | 1 << 3
 
 
 class _BufferOverride(ctypes.Structure):
@@ -65,8 +66,7 @@ def model_parameters(config: LoadConfig) -> tuple[Any, list[Any]]:
 
 def _experts_on_cpu(layers: int) -> Any:
     """Name the expert tensors of the first ``layers`` layers; pattern as in llama.cpp's --n-cpu-moe."""
-    ggml = ctypes.CDLL(None) if hasattr(ctypes.CDLL(None), "ggml_backend_cpu_buffer_type") else C._lib
-    buffer_type = ggml.ggml_backend_cpu_buffer_type
+    buffer_type = C._lib.ggml_backend_cpu_buffer_type  # found through libllama's own dependencies
     buffer_type.restype = ctypes.c_void_p
     rows = [
         _BufferOverride(rb"blk\.%d\.ffn_(up|down|gate_up|gate)_(ch|)exps" % layer, buffer_type())
@@ -178,7 +178,7 @@ class Vocabulary:
         return self._read_piece(token, special=True).decode("utf-8", "replace") if token >= 0 else ""
 
     def control_tokens(self) -> list[str]:
-        """Give the written forms of all tokens that mean more than their text."""
+        """Give the written forms of all tokens that must not be typed by a person."""
         attributes = C.llama_vocab_get_attr
         marked = (token for token in range(self.size) if attributes(self.handle, token) & CONTROL_ATTRIBUTES)
         return [text for text in map(self.text, marked) if text.strip()]

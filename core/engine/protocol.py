@@ -57,7 +57,8 @@ class Load(Command, frozen=True, tag="load"):
 class Generate(Command, frozen=True, tag="generate"):
     """Continue a prompt, given as segments or as token ids.
 
-    ``max_tokens`` None means up to the context's end; ``ignore_end`` goes on after an end-of-turn token.
+    ``max_tokens`` None means up to the context's end. ``ends`` are written forms of tokens that end a turn,
+    beside those that the model names; what is no single token is a stop string. ``ignore_end``: none ends it.
     """
 
     request: str
@@ -66,6 +67,7 @@ class Generate(Command, frozen=True, tag="generate"):
     sampling: Sampling = Sampling()
     max_tokens: int | None = None
     stop: list[str] = []
+    ends: list[str] = []
     client: str = ""
     ignore_end: bool = False
 

@@ -34,6 +34,9 @@ if TYPE_CHECKING:  # tests drive the scheduler without llama.cpp
 # llama.h, llama_decode
 DONE, NO_ROOM, ABORTED = 0, 1, 2
 
+# ggml-cpu/common.h, GGML_FA_TILE_Q: from so many rows on, attention is computed in tiles and rounds otherwise
+ATTENTION_TILE = 64
+
 
 MakeSampler = Callable[[Work], "Sampler"]
 Emit = Callable[[AnyReport], None]
@@ -47,6 +50,27 @@ class Share:
     start: int
     stop: int
     output: int = -1
+
+
+class Pace:
+    """Keeps a mixed step short enough that running streams flow, whatever the machine and the model."""
+
+    TARGET_S = 0.25
+    LEAST_TOKENS = 16
+
+    def __init__(self) -> None:
+        self._token_s = 0.0
+
+    def note(self, tokens: int, seconds: float) -> None:
+        """Learn from a step; short ones say little about a prefill."""
+        if tokens >= self.LEAST_TOKENS:
+            spent = seconds / tokens
+            self._token_s = spent if not self._token_s else 0.7 * self._token_s + 0.3 * spent
+
+    def cap(self, most: int, streams: int) -> int:
+        """Give the tokens that a step may hold: about ``TARGET_S`` of work, at most ``most``."""
+        reachable = int(self.TARGET_S / self._token_s) if self._token_s else 0
+        return max(min(most, reachable), self.LEAST_TOKENS, streams + 1)
 
 
 class Scheduler:
@@ -71,6 +95,7 @@ class Scheduler:
         self._emit = emit
         self.slots = [Slot(index) for index in range(config.slots)]
         self._prefixes = PrefixCache(self.slots, context, whole_states=whole_states)
+        self._pace = Pace()
         self.waiting: deque[Work] = deque()
         self.in_prefill: frozenset[str] = frozenset()
         self.tokens_total = 0
@@ -83,13 +108,14 @@ class Scheduler:
 
     def submit(self, request: Generate, prompt: list[int]) -> None:
         """Queue a request; one that can never run fails at once, with the reason."""
+        ends, stops = self._endings(request)
         fault = self._fault(prompt)
         if fault is not None:
             self._emit(Failed(request.request, fault.report()))
             return
         room = self._context.usable - len(prompt)
         limit = room if request.max_tokens is None else min(request.max_tokens, room)
-        work = Work(request, prompt, limit, time.monotonic(), stops=StopStrings(request.stop))
+        work = Work(request, prompt, limit, time.monotonic(), ends=ends, stops=StopStrings(stops))
         try:
             work.sampler = self._make_sampler(work)
         except OctavoError as error:
@@ -120,7 +146,9 @@ class Scheduler:
             for share in shares
             if share.slot.work and share.slot.is_prefilling
         )
+        started = time.monotonic()
         result = self._run(shares)
+        self._pace.note(sum(share.stop - share.start for share in shares), time.monotonic() - started)
         self.in_prefill = frozenset()
         if result == DONE:
             self._advance(shares)
@@ -143,6 +171,14 @@ class Scheduler:
         )
 
     # ---- admission
+
+    def _endings(self, request: Generate) -> tuple[frozenset[int], list[str]]:
+        """Tell tokens from stop strings among what ends this request."""
+        if request.ignore_end:
+            return frozenset(), request.stop
+        tokens = {text: self._words.tokenize(text, special=True) for text in request.ends}
+        single = frozenset(ids[0] for ids in tokens.values() if len(ids) == 1)
+        return single, [*request.stop, *(text for text, ids in tokens.items() if len(ids) != 1)]
 
     def _fault(self, prompt: Sequence[int]) -> OctavoError | None:
         if not prompt:
@@ -198,19 +234,25 @@ class Scheduler:
     def _cap(self) -> int:
         """The most tokens of this step: the whole batch, or fewer while streams are running."""
         if any(slot.is_decoding for slot in self.slots):
-            return min(max(self._config.mixed_step, len(self.slots) + 1), self._context.batch_limit)
+            return min(self._pace.cap(self._config.mixed_step, len(self.slots)), self._context.batch_limit)
         return self._context.batch_limit
 
     def _plan(self, cap: int) -> list[Share]:
-        """Share out ``cap`` tokens: one to each running stream, the rest to prefills in order of arrival."""
+        """Share out ``cap`` tokens: one to each running stream, the rest to prefills in order of arrival.
+
+        A part that is below an attention tile stays below it in company too, so that a short prompt is read
+        with the same rounding, and answered with the same tokens, as if it were alone.
+        """
         shares = [Share(slot, len(slot.held), len(slot.held) + 1) for slot in self.slots if slot.is_decoding]
-        room = cap - len(shares)
-        prefills = sorted((slot for slot in self.slots if slot.is_prefilling), key=_arrival)
-        for slot in prefills:
-            count = min(slot.missing, room)
-            if count > 0:
-                shares.append(Share(slot, len(slot.held), len(slot.held) + count))
-                room -= count
+        rows = len(shares)
+        for slot in sorted((slot for slot in self.slots if slot.is_prefilling), key=_arrival):
+            count = min(slot.missing, cap - rows)
+            if count < ATTENTION_TILE:
+                count = min(count, ATTENTION_TILE - 1 - rows)
+            if count <= 0:
+                break
+            shares.append(Share(slot, len(slot.held), len(slot.held) + count))
+            rows += count
         return shares
 
     def _run(self, shares: list[Share]) -> int:
@@ -296,7 +338,7 @@ class Scheduler:
         token = work.sampler.sample(self._context, output)
         work.note_token(time.monotonic())
         self.tokens_total += 1
-        if self._words.is_end(token) and not work.request.ignore_end:
+        if not work.request.ignore_end and (token in work.ends or self._words.is_end(token)):
             self._end(slot, "stop")
             return
         work.made.append(token)

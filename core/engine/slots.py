@@ -20,6 +20,7 @@ class Work:
     prompt: list[int]
     limit: int
     received_at: float
+    ends: frozenset[int] = frozenset()
     sampler: "Sampler | None" = None
     seed: int = 0
     made: list[int] = field(default_factory=list)

@@ -248,9 +248,11 @@ class Runtime:
     async def _command(self, instance: Instance, request: ChatRequest | CompletionRequest) -> Generate:
         assert instance.engine is not None
         prompt: list[Segment] = []
+        ends: list[str] = []
         tokens: list[int] | None = None
         if isinstance(request, ChatRequest):
             prompt = await self._render(instance, request.messages)
+            ends = instance.template.end_of_turn if instance.template else []
         elif isinstance(request.prompt, str):
             prompt = [Segment(request.prompt, True)]
         else:
@@ -262,6 +264,7 @@ class Runtime:
             sampling=request.sampling,
             max_tokens=request.max_tokens,
             stop=request.stop,
+            ends=ends,
             client=request.client,
             ignore_end=request.ignore_end,
         )

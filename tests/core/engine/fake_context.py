@@ -21,7 +21,7 @@ class FakeBatch:
 
 
 class FakeContext:
-    """Keeps what each sequence holds, as llama.cpp's unified cache would: a cell may belong to several sequences."""
+    """Keeps what each sequence holds as llama.cpp's unified cache would: sequences may share a cell."""
 
     def __init__(
         self, cells: int = 64, batch_limit: int = 32, *, unified: bool = True, window: int = 0
@@ -85,6 +85,9 @@ class FakeWords:
     def piece(self, token: int) -> bytes:
         return f"<{token}>".encode()
 
+    def tokenize(self, text: str, *, special: bool) -> list[int]:
+        return [int(number) for number in text.strip("<>").split("><")]
+
     def is_end(self, token: int) -> bool:
         return token == 1
 
@@ -98,7 +101,7 @@ class FakeSampler:
         self.is_free = False
 
     def sample(self, context: object, index: int) -> int:
-        sequence, _, token, wants_logits = self._context.batches[-1][index]
+        _, _, token, wants_logits = self._context.batches[-1][index]
         assert wants_logits
         if self._script:
             return self._script.pop(0)

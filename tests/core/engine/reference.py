@@ -2,8 +2,8 @@
 
     python reference.py MODEL PROMPT TOKENS repack|plain
 
-``Llama`` always repacks weights where the processor gains by it, which changes the rounding; ``plain`` turns that
-off through the defaults that it starts from.
+``Llama`` always repacks weights where the processor gains by it, which changes the rounding; ``plain`` turns
+that off through the defaults that it starts from.
 """
 
 import json

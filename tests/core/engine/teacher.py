@@ -2,9 +2,10 @@
 
     python teacher.py MODEL STREAMS STEPS
 
-Each stream is run alone with greedy choice first; then all run together on four slots, and whatever the logits say,
-the tokens of the single run are taken. Reported: the share of steps with the same best token, and the mean
-Kullback-Leibler divergence (nats) of the batched from the single distribution.
+Each stream is run alone with greedy choice first; then all run together on four slots, and whatever the
+logits say, the tokens of the single run are taken. Reported: the most streams in one batch, the share of steps
+with the same best token, and the mean Kullback-Leibler divergence (nats) of the batched from the single
+distribution.
 """
 
 import json
@@ -21,6 +22,7 @@ from octavo.core.engine.scheduler import Scheduler
 from octavo.core.engine.slots import Work
 
 Logits = NDArray[np.float32]
+WIDTHS: list[int] = []
 
 
 class Pupil:
@@ -57,6 +59,7 @@ def run(
         scheduler.submit(Generate(str(number), [], max_tokens=steps, ignore_end=True), prompt)
     while scheduler.has_work:
         scheduler.step()
+        WIDTHS.append(sum(slot.is_decoding for slot in scheduler.slots))
     for slot in scheduler.slots:
         context.drop(slot.index)
     return pupils
@@ -85,17 +88,11 @@ def main(path: str, streams: int, steps: int) -> None:
     alone = [run(context, config, [prompt], [[]], steps)[0] for prompt in prompts]
     taught = [[int(logits.argmax()) for logits in pupil.seen] for pupil in alone]
     together = run(context, config, prompts, taught, steps)
-    pairs = [
-        (a, b)
-        for one, many in zip(alone, together, strict=True)
-        for a, b in zip(one.seen, many.seen, strict=True)
-    ]
+    both = zip(alone, together, strict=True)
+    pairs = [pair for one, many in both for pair in zip(one.seen, many.seen, strict=True)]
     equal = sum(int(a.argmax()) == int(b.argmax()) for a, b in pairs) / len(pairs)
-    print(
-        json.dumps(
-            {"steps": len(pairs), "equal": equal, "kl": float(np.mean([divergence(*p) for p in pairs]))}
-        )
-    )
+    kl = float(np.mean([divergence(*pair) for pair in pairs]))
+    print(json.dumps({"streams": max(WIDTHS), "steps": len(pairs), "equal": equal, "kl": kl}))
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import itertools
 import json
 import os
 import signal
@@ -53,9 +54,12 @@ def test_greedy_tokens_equal_the_reference(
 
 
 def test_eight_streams_on_four_slots_are_each_as_if_alone(smollm2: Path, tmp_path: Path) -> None:
-    prompts = [
-        f"Note {number}{number}{number}: the marker of this text is M{number}. It" for number in range(8)
-    ]
+    """Each prompt repeats a marker of its own, so that every step has a clear winner (by 2 logits and more).
+
+    Where two tokens are all but equal, llama.cpp's rounding decides, and that depends on the order of the cells.
+    """
+    markers = ["apple", "river", "stone", "tiger", "cloud", "piano", "lemon", "eagle"]
+    prompts = [", ".join([marker] * 12) + "," for marker in markers]
 
     async def compare() -> None:
         async with real_engine(smollm2, tmp_path) as engine:
@@ -63,8 +67,11 @@ def test_eight_streams_on_four_slots_are_each_as_if_alone(smollm2: Path, tmp_pat
         async with real_engine(smollm2, tmp_path) as engine:
             together = await asyncio.gather(*(ask(engine, prompt, 64, ignore_end=True) for prompt in prompts))
         assert [answer.tokens for answer in together] == [answer.tokens for answer in alone]
+        for marker, answer in zip(markers, together, strict=True):
+            assert {word for word in answer.text.replace(",", " ").split() if word in markers} == {marker}
+            assert answer.finished is not None
+            assert answer.finished.completion_tokens == 64
         assert {answer.started.slot for answer in together if answer.started} == {0, 1, 2, 3}
-        assert all(answer.finished and answer.finished.completion_tokens == 64 for answer in together)
 
     asyncio.run(compare())
 
@@ -73,7 +80,7 @@ def test_batched_gemma_agrees_with_single_runs_teacher_forced(gemma: Path) -> No
     """Its kernels differ by batch size, so equality can't be had; agreement can."""
     found = run_json("teacher.py", gemma, 8, 64)
     print(found)
-    assert found["steps"] == 8 * 64
+    assert (found["steps"], found["streams"]) == (8 * 64, 4)
     assert float(str(found["equal"])) >= 0.94
     assert float(str(found["kl"])) <= 0.01
 
@@ -113,10 +120,8 @@ def test_a_stream_flows_while_a_long_prompt_is_read(smollm2: Path, tmp_path: Pat
             longest, _ = await asyncio.gather(stream(), prefill())
             print(f"longest gap {longest * 1e3:.0f} ms; longest capped mixed step {max(capped) * 1e3:.0f} ms")
             steps = [place for place, what in enumerate(order) if what == "step"]
-            assert len(steps) >= 1500 // 127
-            between = [
-                order[start:stop].count("token") for start, stop in zip(steps, steps[1:], strict=False)
-            ]
+            assert len(steps) >= 1500 // 127, "no mixed step is larger than its cap"
+            between = [order[start:stop].count("token") for start, stop in itertools.pairwise(steps)]
             assert set(between) == {1}, "each mixed step carries one token of the stream"
 
     asyncio.run(watch())

@@ -1,4 +1,4 @@
-"""Every field of ``LoadConfig`` reaches llama.cpp: read back from its getters, its log, or the C structure."""
+"""Every field of ``LoadConfig`` reaches llama.cpp: read back from getters, log, or the C structure."""
 
 import asyncio
 import ctypes

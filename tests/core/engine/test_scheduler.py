@@ -18,7 +18,7 @@ from octavo.core.engine.protocol import (
     Started,
     Text,
 )
-from octavo.core.engine.scheduler import Scheduler
+from octavo.core.engine.scheduler import Pace, Scheduler
 from tests.core.engine.fake_context import FakeBatch, FakeContext, FakeSampler, FakeWords
 
 
@@ -32,7 +32,7 @@ class Bench:
         self.reports: list[AnyReport] = []
         self.samplers: list[FakeSampler] = []
         self._scripts = scripts or {}
-        settings_ = msgspec.structs.replace(LoadConfig(batch=32, micro_batch=32, mixed_step=8), **config)
+        settings_ = msgspec.structs.replace(LoadConfig(batch=32, micro_batch=32, mixed_step=16), **config)
         self.scheduler = Scheduler(
             context,
             FakeBatch(),
@@ -81,8 +81,8 @@ def test_running_streams_get_a_token_in_every_step_of_a_prefill() -> None:
     bench.ask("b", range(100, 140), most=1)
     bench.run()
     mixed = [batch for batch in bench.context.batches if {row[0] for row in batch} == {0, 1}]
-    assert len(mixed) == 6  # 40 tokens, seven a step beside the stream
-    assert all(len(batch) <= 8 and sum(row[0] == 0 for row in batch) == 1 for batch in mixed)
+    assert len(mixed) == 3  # 40 tokens, 15 a step beside the stream
+    assert all(len(batch) <= 16 and sum(row[0] == 0 for row in batch) == 1 for batch in mixed)
 
 
 def test_without_streams_a_prefill_takes_whole_batches() -> None:
@@ -264,6 +264,15 @@ def test_an_end_token_stops_and_is_not_spoken() -> None:
     assert (end.reason, bench.tokens("a")) == ("stop", [50])
 
 
+def test_what_a_template_ends_a_turn_with_is_a_token_or_a_stop_string() -> None:
+    bench = Bench(FakeContext(), {"a": [50, 60, 70], "b": [50, 60, 70]})
+    bench.ask("a", range(10, 20), ends=["<60>"])
+    bench.ask("b", range(10, 20), ends=["<60><70>"])
+    bench.run()
+    assert "".join(report.text for report in bench.of("a", Text)) == "<50>"
+    assert "".join(report.text for report in bench.of("b", Text)) == "<50>"
+
+
 def test_a_stop_string_ends_the_reply_without_leaking() -> None:
     bench = Bench(FakeContext(), {"a": [50, 51, 52, 53]})
     bench.ask("a", range(10, 20), stop=["1><5"])
@@ -305,3 +314,23 @@ def test_whatever_comes_every_request_gets_its_own_tokens(
             assert bench.tokens(f"r{number}") == [2 + (first - 2 + i) % 998 for i in range(made)]
             assert len(bench.of(f"r{number}", Finished)) == 1
     assert bench.scheduler.figures().active == 0
+
+
+def test_short_prompts_stay_below_an_attention_tile_together() -> None:
+    bench = Bench(FakeContext(cells=512, batch_limit=128), batch=128, micro_batch=128)
+    for number in range(4):
+        bench.ask(f"r{number}", range(100 * number + 10, 100 * number + 40))
+    bench.run()
+    assert max(len(batch) for batch in bench.context.batches) < 64
+
+
+def test_a_slow_machine_gets_smaller_mixed_steps() -> None:
+    pace = Pace()
+    assert pace.cap(128, 4) == 16  # nothing is known yet
+    pace.note(100, 0.1)
+    assert pace.cap(128, 4) == 128
+    pace.note(100, 2.0)
+    assert pace.cap(128, 4) < 128
+    pace.note(100, 1000.0)
+    assert pace.cap(128, 4) == 16
+    assert pace.cap(128, 40) == 41

@@ -1,0 +1,240 @@
+"""The typed client of the service's control door, one method per route."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Self, TypeVar
+from urllib.parse import quote
+
+import httpx2
+import msgspec
+
+from octavo.core.chats.types import Chat, ChatSummary, ReplyEvent, ReplyStarted
+from octavo.core.client import wire
+from octavo.core.client.endpoint import open_http, read_endpoint, unavailable
+from octavo.core.client.start import StartedService
+from octavo.core.client.stream import event_bytes
+from octavo.core.client.types import (
+    ChatPiece,
+    Health,
+    ImportAnswer,
+    LoadAnswer,
+    ModelList,
+    ModelRecord,
+    ServerStatus,
+    StreamEvent,
+    UnloadAnswer,
+)
+from octavo.core.config.paths import Home
+from octavo.core.errors import ServiceUnavailable
+from octavo.core.events import FiguresSampled, InstanceStatus
+
+Answer = TypeVar("Answer")
+
+START_POLL_S = 0.05
+
+
+class ServiceClient:
+    """Talks to the service; every method raises the same ``OctavoError`` that the service raised.
+
+    A client belongs to the event loop that it was made in. A lost connection is ``ServiceUnavailable``.
+    """
+
+    def __init__(self, http: httpx2.AsyncClient) -> None:
+        self._http = http
+
+    @classmethod
+    async def connect(cls, home: Home) -> Self:
+        """Connect to the running service; raises ``ServiceUnavailable`` when none answers."""
+        client = cls(open_http(read_endpoint(home)))
+        try:
+            await client.health()
+        except BaseException as fault:
+            await client.aclose()
+            if isinstance(fault, ServiceUnavailable):
+                raise unavailable(home) from fault
+            raise
+        return client
+
+    @classmethod
+    async def start_or_connect(cls, home: Home, deadline_s: float = 15.0) -> Self:
+        """Connect, after starting the service detached when none runs; racing starts end with one service."""
+        try:
+            return await cls.connect(home)
+        except ServiceUnavailable:
+            started = StartedService(home)
+        give_up = time.monotonic() + deadline_s
+        while True:
+            try:
+                return await cls.connect(home)
+            except ServiceUnavailable:
+                started.check()
+                if time.monotonic() > give_up:
+                    raise
+            await asyncio.sleep(START_POLL_S)
+
+    async def aclose(self) -> None:
+        """Close all connections; streams that are being read end."""
+        await self._http.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_fault: object) -> None:
+        await self.aclose()
+
+    async def health(self) -> Health:
+        """Ask for a sign of life."""
+        return await self._ask("GET", "/health", Health)
+
+    async def models(self) -> list[ModelRecord]:
+        """List the library."""
+        return (await self._ask("GET", "/api/v1/models", ModelList)).models
+
+    async def load(
+        self,
+        model: str,
+        fields: Mapping[str, object] | None = None,
+        identifier: str | None = None,
+        ttl_s: float | None = None,
+        lease: str | None = None,
+    ) -> LoadAnswer:
+        """Load a model; with ``lease`` it goes with that lease. Cancelling the call cancels the load."""
+        body = {**(fields or {}), "model": model, "identifier": identifier, "ttl": ttl_s}
+        headers = {"Octavo-Lease": lease} if lease else {}
+        return await self._ask("POST", "/api/v1/models/load", LoadAnswer, body, headers)
+
+    async def unload(self, instance: str) -> UnloadAnswer:
+        """Unload an instance."""
+        return await self._ask("POST", "/api/v1/models/unload", UnloadAnswer, {"instance_id": instance})
+
+    async def import_model(
+        self, path: str, repo: str | None = None, mode: str | None = None, dry_run: bool = False
+    ) -> ImportAnswer:
+        """Bring a file or a folder into the library; the service moves it."""
+        body = {"path": path, "repo": repo, "mode": mode, "dry_run": dry_run}
+        return await self._ask("POST", "/api/v1/models/import", ImportAnswer, body)
+
+    async def instances(self) -> list[InstanceStatus]:
+        """List what is loaded or loading."""
+        return await self._ask("GET", "/api/v1/instances", list[InstanceStatus])
+
+    async def figures(self) -> FiguresSampled:
+        """Sample memory and speed now."""
+        return await self._ask("GET", "/api/v1/figures", FiguresSampled)
+
+    async def settings(self) -> dict[str, Any]:
+        """Read all preferences, by group."""
+        return await self._ask("GET", "/api/v1/settings", dict[str, Any])
+
+    async def change_settings(self, group: str, **values: object) -> dict[str, Any]:
+        """Set preferences of one group; gives all preferences."""
+        return await self._ask("PATCH", "/api/v1/settings", dict[str, Any], {group: values})
+
+    async def server(self) -> ServerStatus:
+        """Ask whether the public port is open."""
+        return await self._ask("GET", "/api/v1/server", ServerStatus)
+
+    async def start_server(self, **options: object) -> ServerStatus:
+        """Open the public port; options are ``host``, ``port``, ``cors``, ``jit``."""
+        return await self._ask("POST", "/api/v1/server/start", ServerStatus, options)
+
+    async def stop_server(self) -> ServerStatus:
+        """Close the public port."""
+        return await self._ask("POST", "/api/v1/server/stop", ServerStatus, {})
+
+    async def stop_service(self) -> None:
+        """End the service; it answers first."""
+        await self._ask("POST", "/api/v1/service/stop", dict[str, Any], {})
+
+    async def chats(self) -> list[ChatSummary]:
+        """List conversations, the newest first."""
+        return await self._ask("GET", "/api/v1/chats", list[ChatSummary])
+
+    async def create_chat(self, **fields: object) -> Chat:
+        """Begin a conversation; fields are ``title``, ``model``, ``system_prompt``, ``sampling``."""
+        return await self._ask("POST", "/api/v1/chats", Chat, fields)
+
+    async def chat(self, chat: str) -> Chat:
+        """Read a conversation."""
+        return await self._ask("GET", f"/api/v1/chats/{_part(chat)}", Chat)
+
+    async def update_chat(self, chat: str, **fields: object) -> Chat:
+        """Change a conversation's title, model, system prompt or sampling."""
+        return await self._ask("PATCH", f"/api/v1/chats/{_part(chat)}", Chat, fields)
+
+    async def delete_chat(self, chat: str) -> None:
+        """Delete a conversation."""
+        await self._ask("DELETE", f"/api/v1/chats/{_part(chat)}", dict[str, Any])
+
+    async def reply(self, chat: str, content: str | None = None, model: str | None = None) -> ReplyStarted:
+        """Answer a new turn of the person, or without ``content`` answer the last turn again."""
+        body = {"content": content, "model": model}
+        return await self._ask("POST", f"/api/v1/chats/{_part(chat)}/replies", ReplyStarted, body)
+
+    async def follow(self, reply: str) -> AsyncIterator[ReplyEvent]:
+        """Join a reply at any time: first all text so far, then what comes, last its end."""
+        decoder = msgspec.json.Decoder[ReplyEvent](ReplyEvent)
+        async with self._stream("GET", f"/api/v1/replies/{_part(reply)}/events") as events:
+            async for data in events:
+                yield wire.decode(decoder, data)
+
+    async def stop_reply(self, reply: str) -> None:
+        """Stop a reply; its text so far stays."""
+        await self._ask("POST", f"/api/v1/replies/{_part(reply)}/stop", dict[str, Any], {})
+
+    async def events(self, lease: str | None = None) -> AsyncIterator[StreamEvent]:
+        """Follow what happens; with ``lease`` (its kind) the stream holds a lease until it closes."""
+        decoder = msgspec.json.Decoder[StreamEvent](StreamEvent)
+        query = f"?lease={_part(lease)}" if lease else ""
+        async with self._stream("GET", f"/api/v1/events{query}") as events:
+            async for data in events:
+                yield wire.decode(decoder, data)
+
+    async def complete_chat(
+        self, model: str, messages: Sequence[Mapping[str, object]], **fields: object
+    ) -> AsyncIterator[ChatPiece]:
+        """Stream an answer in the OpenAI dialect; ``fields`` are that route's own."""
+        body = {**fields, "model": model, "messages": messages, "stream": True}
+        body["stream_options"] = {"include_usage": True}
+        async with self._stream("POST", "/v1/chat/completions", body) as events:
+            async for data in events:
+                yield wire.chat_piece(data)
+
+    async def _ask(
+        self,
+        method: str,
+        path: str,
+        kind: type[Answer],
+        body: object = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Answer:
+        async with self._answer(method, path, body, headers) as response:
+            return wire.decode(msgspec.json.Decoder[Answer](kind), await response.aread())
+
+    @asynccontextmanager
+    async def _stream(
+        self, method: str, path: str, body: object = None
+    ) -> AsyncIterator[AsyncIterator[bytes]]:
+        async with self._answer(method, path, body) as response:
+            yield event_bytes(response.aiter_bytes())
+
+    @asynccontextmanager
+    async def _answer(
+        self, method: str, path: str, body: object = None, headers: Mapping[str, str] | None = None
+    ) -> AsyncIterator[httpx2.Response]:
+        content = None if body is None else msgspec.json.encode(body)
+        try:
+            async with self._http.stream(
+                method, path, content=content, headers=dict(headers or {})
+            ) as response:
+                if response.status_code >= 400:
+                    raise wire.error_of(await response.aread())
+                yield response
+        except httpx2.TransportError as fault:
+            raise ServiceUnavailable(f"The connection to the service was lost: {fault!r}.") from fault
+
+
+def _part(text: str) -> str:
+    return quote(text, safe="")

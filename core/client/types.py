@@ -1,0 +1,152 @@
+"""What the service's own routes answer, as values; the service encodes them, clients decode them."""
+
+from typing import Literal
+
+import msgspec
+
+from octavo.core.events import AnyEvent, JsonValue
+
+
+class Health(msgspec.Struct, frozen=True):
+    """A sign of life."""
+
+    status: str
+    version: str
+    pid: int
+
+
+class Endpoint(msgspec.Struct, frozen=True):
+    """How the control door of a running service is reached; written to ``Home.endpoint``.
+
+    ``address`` is a socket's path, or ``host:port`` with a token in the file ``token_file``.
+    """
+
+    pid: int
+    version: str
+    kind: Literal["unix", "loopback"]
+    address: str
+    token_file: str | None = None
+
+
+class ServerStatus(msgspec.Struct, frozen=True):
+    """Whether the public port is open, and where."""
+
+    is_on: bool
+    host: str
+    port: int
+
+
+class Quantization(msgspec.Struct, frozen=True):
+    """How the weights are stored."""
+
+    name: str
+    bits_per_weight: float
+
+
+class LoadedInstance(msgspec.Struct, frozen=True):
+    """One loaded copy of a model."""
+
+    id: str
+    config: dict[str, JsonValue]
+
+
+class Capabilities(msgspec.Struct, frozen=True):
+    """What a model can do besides plain text."""
+
+    vision: bool = False
+    trained_for_tool_use: bool = False
+
+
+class ModelRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A model of the library in LM Studio's v1 shape; ``path`` and ``fault`` (why not usable) are ours."""
+
+    type: str = "llm"
+    publisher: str
+    key: str
+    display_name: str
+    architecture: str
+    quantization: Quantization
+    size_bytes: int
+    params_string: str
+    loaded_instances: list[LoadedInstance] = []
+    max_context_length: int
+    format: str = "gguf"
+    capabilities: Capabilities = Capabilities()
+    path: str
+    fault: str | None = None
+
+
+class ModelList(msgspec.Struct, frozen=True):
+    """The library."""
+
+    models: list[ModelRecord]
+
+
+class LoadAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """A model is loaded; ``load_config`` is what is effective, ``reasons`` where each value came from."""
+
+    type: str = "llm"
+    instance_id: str
+    load_time_seconds: float
+    status: str = "loaded"
+    load_config: dict[str, JsonValue]
+    reasons: dict[str, str]
+    notes: list[str]
+
+
+class UnloadAnswer(msgspec.Struct, frozen=True):
+    """A model was unloaded; ``came_back`` says whether all its memory did."""
+
+    instance_id: str
+    freed_bytes: int
+    came_back: bool
+
+
+class ImportedFile(msgspec.Struct, frozen=True):
+    """A file that an import moves, copies or links, or has."""
+
+    source: str
+    target: str
+    size_bytes: int
+
+
+class ImportAnswer(msgspec.Struct, frozen=True):
+    """What an import did, or with ``dry_run`` would do."""
+
+    mode: str
+    dry_run: bool
+    models: list[str]
+    files: list[ImportedFile]
+    notes: list[str] = []
+
+
+class Lease(msgspec.Struct, frozen=True, tag_field="event", tag="lease"):
+    """The first event of a stream that holds a lease: the lease's id."""
+
+    lease: str
+
+
+StreamEvent = AnyEvent | Lease
+
+
+class TokenDetails(msgspec.Struct, frozen=True):
+    """How many of the prompt's tokens were in the cache already."""
+
+    cached_tokens: int
+
+
+class Usage(msgspec.Struct, frozen=True):
+    """What a request cost, in tokens."""
+
+    prompt_tokens: int
+    completion_tokens: int
+    total_tokens: int
+    prompt_tokens_details: TokenDetails
+
+
+class ChatPiece(msgspec.Struct, frozen=True):
+    """A piece of a streamed answer; the last ones carry ``finish_reason`` and ``usage``."""
+
+    text: str = ""
+    finish_reason: str | None = None
+    usage: Usage | None = None
