@@ -34,7 +34,7 @@ lint: setup
 	$(BIN)/lint-imports
 
 bench: setup-tests
-	$(BIN)/python tests/benchmarks/run.py $(ARGS)
+	$(BIN)/python -m tests.benchmarks.run $(ARGS)
 
 soak: setup-tests
 	$(BIN)/python -m pytest tests/soak --durations=10 $(ARGS)
