@@ -1,6 +1,6 @@
 """Start llama.cpp's own server from the wheel ``xllamacpp``, in the environment of the peer, and print its address.
 
-    python peer_server.py MODEL SLOTS CONTEXT_PER_SLOT THREADS
+python peer_server.py MODEL SLOTS CONTEXT_PER_SLOT THREADS
 """
 
 import sys

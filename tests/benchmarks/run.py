@@ -40,7 +40,9 @@ def measure(side: Side, round_: int) -> Figures:
     for streams in (1, 4, 8):
         prompts = [f"Round {round_}, {streams} streams, number {number}: once" for number in range(streams)]
         done = together(side, prompts, TOKENS)
-        figures[f"decode tok/s, {streams} stream{'s' if streams > 1 else ''}"] = sum(s.tokens_per_s for s in done)
+        figures[f"decode tok/s, {streams} stream{'s' if streams > 1 else ''}"] = sum(
+            s.tokens_per_s for s in done
+        )
     long = f"Report {round_}. {LONG * 70}"
     (cold,) = together(side, [long], 1)
     (warm,) = together(side, [f"{long} And then"], 1)
@@ -50,7 +52,9 @@ def measure(side: Side, round_: int) -> Figures:
     return figures
 
 
-def interval(values: list[float], of: Callable[[list[float]], float] = statistics.median) -> tuple[float, float]:
+def interval(
+    values: list[float], of: Callable[[list[float]], float] = statistics.median
+) -> tuple[float, float]:
     """Give the 95 % bootstrap interval of a statistic (percentiles of 10,000 resamples)."""
     draw = random.Random(1)
     means = sorted(of(draw.choices(values, k=len(values))) for _ in range(10_000))
@@ -97,7 +101,11 @@ def measure_in_turn(sides: list[Side], rounds: int) -> dict[str, list[Figures]]:
         for side in sides if round_ % 2 == 0 else reversed(sides):
             figures = measure(side, round_)
             taken[side.name].append(figures)
-            print(f"round {round_ + 1} {side.name:13}", "  ".join(f"{value:.2f}" for value in figures.values()), flush=True)
+            print(
+                f"round {round_ + 1} {side.name:13}",
+                "  ".join(f"{value:.2f}" for value in figures.values()),
+                flush=True,
+            )
     return taken
 
 
