@@ -1,4 +1,4 @@
-"""Start llama.cpp's own server from the wheel ``xllamacpp``, in the environment of the peer, and print its address.
+"""Start llama.cpp's own server from the wheel ``xllamacpp``, in an environment of its own; print its address.
 
 python peer_server.py MODEL SLOTS CONTEXT_PER_SLOT THREADS
 """

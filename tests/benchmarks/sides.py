@@ -1,4 +1,4 @@
-"""The two sides of the comparison: Octavo's service, and llama.cpp's own server in an environment of its own."""
+"""The two sides of the comparison: Octavo's service, and llama.cpp's own server."""
 
 import os
 import subprocess
@@ -65,9 +65,10 @@ def ours(model: Path, slots: int, context: int, threads: int) -> Side:
     home = tempfile.mkdtemp(prefix="octavo-")
     environment = {**os.environ, "OCTAVO_HOME": home, "OCTAVO_STARTER_MODEL": str(model)}
     octavo = str(Path(sys.executable).with_name("octavo"))
-    log = Path(home, "serve.out").open("w")
     command = [octavo, "serve", "--port", "0"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, env=environment)
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment
+    )
     assert process.stdout is not None
     url = process.stdout.readline().split("at ")[1].split("/v1")[0]
     side = Side("octavo", url, "", process, process.pid)

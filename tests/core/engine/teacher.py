@@ -3,8 +3,8 @@
     python teacher.py MODEL STREAMS STEPS
 
 Each stream is run alone with greedy choice first; then all run together on four slots, and whatever the
-logits say, the tokens of the single run are taken. Reported: the most streams in one batch, the share of steps
-with the same best token, and the mean Kullback-Leibler divergence (nats) of the batched from the single
+logits say, the tokens of the single run are taken. Reported: the most streams in one batch, the share of
+steps with the same best token, and the mean Kullback-Leibler divergence (nats) of the batched from the single
 distribution.
 """
 

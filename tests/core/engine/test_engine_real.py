@@ -56,7 +56,7 @@ def test_greedy_tokens_equal_the_reference(
 def test_eight_streams_on_four_slots_are_each_as_if_alone(smollm2: Path, tmp_path: Path) -> None:
     """Each prompt repeats a marker of its own, so that every step has a clear winner (by 2 logits and more).
 
-    Where two tokens are all but equal, llama.cpp's rounding decides, and that depends on the order of the cells.
+    Where two tokens are all but equal, llama.cpp's rounding decides; it depends on the order of the cells.
     """
     markers = ["apple", "river", "stone", "tiger", "cloud", "piano", "lemon", "eagle"]
     prompts = [", ".join([marker] * 12) + "," for marker in markers]

@@ -82,9 +82,8 @@ async def running(home: Path, model: Path) -> AsyncIterator[Stage]:
             yield stage
     finally:
         await stage.runtime.close()
-        assert not [
-            child for child in psutil.Process().children() if "octavo.core" in " ".join(child.cmdline())
-        ]
+        commands = [" ".join(child.cmdline()) for child in psutil.Process().children()]
+        assert not [command for command in commands if "octavo.core" in command]
 
 
 def on_stage(home: Path, model: Path, play: Callable[[Stage], Awaitable[None]]) -> None:
@@ -279,14 +278,10 @@ def test_c13_fast_is_tried_in_a_child_and_a_refusal_is_remembered(
     """A worker that dies of SIGILL stands for a processor that refuses what its flags promise."""
 
     async def play(stage: Stage) -> None:
-        real = engine_client.worker_program
         dies = [sys.executable, "-c", "import os, signal; os.kill(os.getpid(), signal.SIGILL)"]
-        monkeypatch.setattr(engine_client, "worker_program", lambda: dies)
-        loading = asyncio.create_task(stage.runtime.load("SmolLM2", {"repack": True}))
-        while not stage.settings.current.loading.fast_refused:
-            await asyncio.sleep(0.01)
-        monkeypatch.setattr(engine_client, "worker_program", real)
-        status = await loading
+        programs = iter([dies, engine_client.worker_program()])
+        monkeypatch.setattr(engine_client, "worker_program", lambda: next(programs))
+        status = await stage.runtime.load("SmolLM2", {"repack": True})
         assert status.config["repack"] is False
         assert any("does not fit this CPU" in note for note in status.notes)
         assert "SIGILL" in SettingsFile(Home(octavo_home).settings).current.loading.fast_refused
