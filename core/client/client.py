@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Self, TypeVar
 from urllib.parse import quote
@@ -173,7 +173,7 @@ class ServiceClient:
         body = {"content": content, "model": model}
         return await self._ask("POST", f"/api/v1/chats/{_part(chat)}/replies", ReplyStarted, body)
 
-    async def follow(self, reply: str) -> AsyncIterator[ReplyEvent]:
+    async def follow(self, reply: str) -> AsyncGenerator[ReplyEvent, None]:
         """Join a reply at any time: first all text so far, then what comes, last its end."""
         decoder = msgspec.json.Decoder[ReplyEvent](ReplyEvent)
         async with self._stream("GET", f"/api/v1/replies/{_part(reply)}/events") as events:
@@ -184,7 +184,7 @@ class ServiceClient:
         """Stop a reply; its text so far stays."""
         await self._ask("POST", f"/api/v1/replies/{_part(reply)}/stop", dict[str, Any], {})
 
-    async def events(self, lease: str | None = None) -> AsyncIterator[StreamEvent]:
+    async def events(self, lease: str | None = None) -> AsyncGenerator[StreamEvent, None]:
         """Follow what happens; with ``lease`` (its kind) the stream holds a lease until it closes."""
         decoder = msgspec.json.Decoder[StreamEvent](StreamEvent)
         query = f"?lease={_part(lease)}" if lease else ""
@@ -194,7 +194,7 @@ class ServiceClient:
 
     async def complete_chat(
         self, model: str, messages: Sequence[Mapping[str, object]], **fields: object
-    ) -> AsyncIterator[ChatPiece]:
+    ) -> AsyncGenerator[ChatPiece, None]:
         """Stream an answer in the OpenAI dialect; ``fields`` are that route's own."""
         body = {**fields, "model": model, "messages": messages, "stream": True}
         body["stream_options"] = {"include_usage": True}

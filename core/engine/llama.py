@@ -352,8 +352,3 @@ class Sampler:
         self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.free()
-
-
-def system_info() -> str:
-    """Give llama.cpp's own line on the instructions that its build uses."""
-    return str(C.llama_print_system_info().decode())

@@ -3,8 +3,8 @@
     make bench                  # seven rounds, about ten minutes on a quiet machine
     make bench ARGS="--rounds 3"
 
-Each figure is the median over the rounds of the ratio ours/theirs with a 95 % bootstrap interval; a goal holds
-when the interval reaches it.
+Each figure is the median over the rounds of the ratio ours/theirs with a 95 % bootstrap interval; a goal
+holds when the interval reaches it.
 """
 
 import argparse
