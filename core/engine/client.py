@@ -44,6 +44,9 @@ READ_SIZE = 256 * 1024
 # a pipe that holds a second of many streams, so that the worker never waits for us
 PIPE_SIZE = 1024 * 1024
 
+# how many ended requests keep the time at which their slot was free again
+REMEMBERED_REQUESTS = 256
+
 RequestReport = Started | Prefilled | Text | Finished
 Ending = RequestReport | Tokens | OctavoError
 
@@ -205,7 +208,7 @@ class Engine:
             case Figures():
                 self.figures = report
             case SlotIdle():
-                self.idle_at[report.request] = time.monotonic()
+                self._note_idle(report.request)
             case LogLine():
                 self._keep_line(report)
 
@@ -213,6 +216,11 @@ class Engine:
         queue = self._streams.get(request)
         if queue is not None:
             queue.put_nowait(report)
+
+    def _note_idle(self, request: str) -> None:
+        self.idle_at[request] = time.monotonic()
+        if len(self.idle_at) > REMEMBERED_REQUESTS:
+            del self.idle_at[next(iter(self.idle_at))]
 
     def _keep_line(self, line: LogLine) -> None:
         self._log.append(f"{line.level}: {line.text}")
