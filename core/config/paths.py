@@ -1,5 +1,6 @@
 """Where Octavo keeps its state, all of it under one folder."""
 
+import getpass
 import os
 import tempfile
 from dataclasses import dataclass
@@ -83,7 +84,7 @@ def home() -> Home:
 
 def _runtime_folder() -> Path:
     named = os.environ.get("XDG_RUNTIME_DIR")
-    return Path(named) if named else Path(tempfile.gettempdir(), f"octavo-{os.getuid()}")
+    return Path(named) if named else Path(tempfile.gettempdir(), f"octavo-{getpass.getuser()}")
 
 
 def _short_digest(path: Path) -> str:

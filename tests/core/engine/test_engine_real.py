@@ -258,6 +258,24 @@ def test_c09_a_load_that_is_called_off_ends_at_once(gemma: Path, tmp_path: Path)
     asyncio.run(asyncio.wait_for(call_off(), 60))
 
 
+def test_c12_a_window_cache_gives_the_same_text_as_a_fresh_load(gemma: Path, tmp_path: Path) -> None:
+    words = [f"w{number}" for number in range(400)]
+    long, branch = " ".join(words), " ".join(words[:220]) + " and now 1, 2, 3, 4,"
+
+    async def compare() -> None:
+        async with real_engine(gemma, tmp_path) as engine:
+            fresh = await ask(engine, branch, 16, ignore_end=True)
+        async with real_engine(gemma, tmp_path, slots=1) as engine:
+            first = await ask(engine, long, 8, ignore_end=True)
+            branched = await ask(engine, branch, 16, ignore_end=True)
+            again = await ask(engine, branch, 16, ignore_end=True)
+        assert first.started is not None
+        assert first.started.prompt_tokens > 1024  # more than its window of 512 cells and a batch
+        assert branched.tokens == again.tokens == fresh.tokens
+
+    asyncio.run(compare())
+
+
 def test_what_llama_cpp_refuses_is_a_typed_error_with_its_words(smollm2: Path, tmp_path: Path) -> None:
     cut = tmp_path / "cut.gguf"
     cut.write_bytes(smollm2.read_bytes()[:4096])

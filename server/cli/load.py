@@ -1,0 +1,102 @@
+"""``octavo load``: load a model in the service."""
+
+import asyncio
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from octavo.server.cli.console import Json, answer
+
+if TYPE_CHECKING:
+    from octavo.core.client.types import LoadAnswer, StreamEvent
+
+Model = Annotated[str, typer.Argument(metavar="MODEL", help="An id, part of one, or a GGUF file's path.")]
+Context = Annotated[int | None, typer.Option("--context-length", "--context", "-c", help="Tokens.")]
+Slots = Annotated[int | None, typer.Option("--slots", "--parallel", help="Requests at the same time.")]
+Gpu = Annotated[str | None, typer.Option("--gpu", help="off, max, or a number of layers.")]
+GpuLayers = Annotated[int | None, typer.Option("--gpu-layers", help="Layers on the GPU; -1 is all.")]
+KvK = Annotated[str | None, typer.Option("--kv-k", help="Type of the K cache: f16, q8_0, q4_0 …")]
+KvV = Annotated[str | None, typer.Option("--kv-v", help="Type of the V cache.")]
+Identifier = Annotated[str | None, typer.Option("--identifier", "--id", help="The name to load it under.")]
+Ttl = Annotated[float | None, typer.Option("--ttl", help="Idle seconds until it is unloaded.")]
+Fields = Annotated[
+    list[str] | None, typer.Option("--set", "-s", help="Any load setting as NAME=VALUE; may be repeated.")
+]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Never ask; it never does.")]
+
+
+def load(
+    model: Model,
+    context_length: Context = None,
+    slots: Slots = None,
+    gpu: Gpu = None,
+    gpu_layers: GpuLayers = None,
+    kv_k: KvK = None,
+    kv_v: KvV = None,
+    identifier: Identifier = None,
+    ttl: Ttl = None,
+    fields: Fields = None,
+    yes: Yes = False,
+    json: Json = False,
+) -> None:
+    """Load a model; starts the service when none runs. It stays until it is unloaded or its TTL ends."""
+    said: dict[str, object] = {
+        "context": context_length,
+        "slots": slots,
+        "gpu_layers": _gpu_layers(gpu) if gpu_layers is None else gpu_layers,
+        "kv_k": kv_k,
+        "kv_v": kv_v,
+        **_pairs(fields or []),
+    }
+    answer(lambda: asyncio.run(_load(model, said, identifier, ttl)), json, _show)
+
+
+async def _load(
+    model: str, fields: dict[str, object], identifier: str | None, ttl_s: float | None
+) -> "LoadAnswer":
+    from octavo.server.cli.reach import held, model_argument, started
+
+    async with await started() as client, held(client, _progress):
+        return await client.load(model_argument(model), fields, identifier, ttl_s)
+
+
+def _progress(event: "StreamEvent") -> None:
+    from octavo.core.events import LoadProgressed
+
+    if isinstance(event, LoadProgressed) and sys.stderr.isatty():
+        end = "\n" if event.share >= 1 else ""
+        print(f"\rLoading {event.model}: {event.share:.0%}", end=end, file=sys.stderr, flush=True)
+
+
+def _show(loaded: "LoadAnswer") -> None:
+    for note in loaded.notes:
+        print(note)
+    context = loaded.load_config.get("context")
+    print(f"{loaded.instance_id} is loaded: {context} tokens of context, {loaded.load_time_seconds:.1f} s.")
+
+
+def _gpu_layers(gpu: str | None) -> int | None:
+    named = {None: None, "off": 0, "max": -1}
+    if gpu in named:
+        return named[gpu]
+    try:
+        return int(gpu or "")
+    except ValueError as fault:
+        raise typer.BadParameter("--gpu takes off, max, or a number of layers") from fault
+
+
+def _pairs(fields: list[str]) -> dict[str, object]:
+    pairs = dict(field.partition("=")[::2] for field in fields)
+    if not all(pairs.values()):
+        raise typer.BadParameter("--set takes NAME=VALUE")
+    _check_names(set(pairs))
+    return dict(pairs)
+
+
+def _check_names(names: set[str]) -> None:
+    from octavo.core.config.load_config import LoadConfig
+
+    if unknown := sorted(names - set(LoadConfig.__struct_fields__)):
+        known = ", ".join(LoadConfig.__struct_fields__)
+        raise typer.BadParameter(f"there is no load setting {unknown[0]!r}; there are: {known}")

@@ -1,0 +1,68 @@
+"""``octavo unload``: unload models."""
+
+import asyncio
+from typing import TYPE_CHECKING, Annotated, NoReturn
+
+import typer
+
+from octavo.server.cli.console import Json, answer, size
+
+if TYPE_CHECKING:
+    from octavo.core.client.types import UnloadAnswer
+    from octavo.core.events import InstanceStatus
+
+Name = Annotated[str | None, typer.Argument(help="The name it is loaded under, or its model.")]
+All = Annotated[bool, typer.Option("--all", "-a", help="Unload all.")]
+
+
+def unload(name: Name = None, everything: All = False, json: Json = False) -> None:
+    """Unload a model now; what it is answering ends."""
+    if (name is None) is not everything:
+        raise typer.BadParameter("name a model, or give --all")
+    answer(lambda: asyncio.run(_unload(name)), json, _show)
+
+
+async def _unload(name: str | None) -> "list[UnloadAnswer]":
+    from octavo.server.cli.reach import running
+
+    client = await running()
+    if client is None:
+        return [] if name is None else _nothing(name, [])
+    async with client:
+        loaded = await client.instances()
+        return [await client.unload(instance) for instance in _chosen(name, loaded)]
+
+
+def _chosen(name: str | None, loaded: "list[InstanceStatus]") -> list[str]:
+    if name is None:
+        return [status.instance for status in loaded]
+    wanted = name.casefold()
+    for names in (
+        [status.instance for status in loaded if status.instance == name],
+        [status.instance for status in loaded if status.model == name],
+        [status.instance for status in loaded if wanted in f"{status.instance} {status.model}".casefold()],
+    ):
+        if names:
+            return names[:1] if len(names) == 1 else _several(name, names)
+    return _nothing(name, [status.instance for status in loaded])
+
+
+def _several(name: str, names: list[str]) -> NoReturn:
+    from octavo.core.errors import AmbiguousModel
+
+    raise AmbiguousModel(f"{name!r} fits {', '.join(names)}.", hint="Give the whole name.", candidates=names)
+
+
+def _nothing(name: str, loaded: list[str]) -> NoReturn:
+    from octavo.core.errors import ModelNotFound
+
+    hint = f"Loaded: {', '.join(loaded)}." if loaded else "Nothing is loaded."
+    raise ModelNotFound(f"No loaded model is named {name!r}.", hint=hint, candidates=loaded)
+
+
+def _show(answers: "list[UnloadAnswer]") -> None:
+    if not answers:
+        print("Nothing is loaded.")
+    for freed in answers:
+        came_back = "" if freed.came_back else ", but not all of its memory came back"
+        print(f"{freed.instance_id} is unloaded: {size(freed.freed_bytes)} given back{came_back}.")

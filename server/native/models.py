@@ -1,0 +1,127 @@
+"""The library, and loading from it."""
+
+import asyncio
+import time
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from fastapi import APIRouter, Depends, Request
+from starlette.responses import Response
+
+from octavo.core.client.types import LoadAnswer, ModelList, UnloadAnswer
+from octavo.core.errors import InvalidRequest, ServiceUnavailable
+from octavo.core.events import InstanceStatus, LibraryChanged
+from octavo.server.answering import json_response
+from octavo.server.bodies import read_json
+from octavo.server.doors import control_only, door_of
+from octavo.server.imports import import_path
+from octavo.server.native.load_fields import load_fields
+from octavo.server.presence import while_connected
+from octavo.server.records import model_records
+from octavo.server.studio import Studio, studio_of
+
+router = APIRouter()
+LEASE_HEADER = "Octavo-Lease"
+
+
+class LoadBody(msgspec.Struct):
+    """Which model to load, and under what name; the load settings are read beside it."""
+
+    model: str
+    identifier: str | None = None
+    ttl: float | None = None
+
+
+class UnloadBody(msgspec.Struct):
+    """Which instance to unload."""
+
+    instance_id: str
+
+
+class ImportBody(msgspec.Struct):
+    """What to bring into the library, and how."""
+
+    path: str
+    repo: str | None = None
+    mode: str | None = None
+    dry_run: bool | None = None
+
+
+@router.get("/api/v1/models")
+async def list_models(request: Request) -> Response:
+    """List the library, unreadable files included."""
+    studio = studio_of(request)
+    models = await asyncio.to_thread(studio.catalog.models)
+    return json_response(ModelList(model_records(models, studio.runtime.instances())))
+
+
+@router.post("/api/v1/models/load")
+async def load_model(request: Request) -> Response:
+    """Load a model and answer when it is ready; a client that goes away calls the load off."""
+    fields = await read_json(request, dict[str, Any])
+    body = _load_body(fields)
+    started = time.monotonic()
+    status = await while_connected(request.receive, _load(request, body, load_fields(fields)))
+    return json_response(_loaded(status, time.monotonic() - started))
+
+
+@router.post("/api/v1/models/unload")
+async def unload_model(request: Request) -> Response:
+    """Unload an instance now; what it was answering ends with an error."""
+    body = await read_json(request, UnloadBody)
+    event = await studio_of(request).runtime.unload(body.instance_id)
+    return json_response(UnloadAnswer(event.instance, event.freed_bytes, event.came_back))
+
+
+@router.post("/api/v1/models/import", dependencies=[Depends(control_only)])
+async def import_model(request: Request) -> Response:
+    """Bring a file or folder into the library, or with ``dry_run`` tell what would be done."""
+    studio = studio_of(request)
+    body = await read_json(request, ImportBody)
+    dry_run = bool(body.dry_run)
+    answer = await asyncio.to_thread(import_path, studio.home, Path(body.path), body.repo, body.mode, dry_run)
+    if not dry_run:
+        await tell_library(studio)
+    return json_response(answer)
+
+
+async def tell_library(studio: Studio) -> None:
+    """Read the library anew and tell everyone how many models there are."""
+    models = await asyncio.to_thread(studio.catalog.refresh)
+    studio.hub.publish(LibraryChanged(models=len(models)))
+
+
+async def _load(request: Request, body: LoadBody, fields: dict[str, object]) -> InstanceStatus:
+    studio = studio_of(request)
+    lease = request.headers.get(LEASE_HEADER)
+    if lease and not studio.leases.holds(lease):
+        raise ServiceUnavailable("The window that asked for this load is gone.")
+    status = await studio.runtime.load(
+        body.model,
+        fields,
+        instance=body.identifier,
+        ttl_s=body.ttl,
+        holder=lease,
+        allow_path=door_of(request) == "control",
+    )
+    if lease and not studio.leases.holds(lease):  # it ended while the model was loading
+        await studio.runtime.release(lease)
+    return status
+
+
+def _load_body(fields: dict[str, Any]) -> LoadBody:
+    try:
+        return msgspec.convert(fields, LoadBody)
+    except msgspec.ValidationError as fault:
+        raise InvalidRequest(f"The body can't be used: {fault}.") from fault
+
+
+def _loaded(status: InstanceStatus, seconds: float) -> LoadAnswer:
+    return LoadAnswer(
+        instance_id=status.instance,
+        load_time_seconds=round(seconds, 3),
+        load_config=status.config,
+        reasons=status.reasons,
+        notes=status.notes,
+    )

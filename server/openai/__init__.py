@@ -1,0 +1,1 @@
+"""The OpenAI dialect: it only translates to and from the runtime."""
