@@ -86,6 +86,7 @@ class Replies:
             sampling=sampling,
             max_tokens=max_tokens,
             client=f"chat:{chat_id}",
+            allow_path=True,
         )
         self._begin(_Reply(chat_id, turn.reply), request)
         return ReplyStarted(
