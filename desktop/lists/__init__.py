@@ -1,0 +1,1 @@
+"""Qt item models and delegates for the lists of the app."""

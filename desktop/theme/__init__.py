@@ -1,0 +1,1 @@
+"""Colours, fonts, style sheet and icons, all made from the design tokens."""

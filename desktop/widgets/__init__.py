@@ -1,0 +1,1 @@
+"""Small reusable parts that the pages are built from."""

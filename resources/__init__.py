@@ -1,0 +1,1 @@
+"""Icons, theme tokens, translations and model lists that ship with Octavo."""
