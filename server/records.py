@@ -26,7 +26,7 @@ def model_record(model: Model, loaded: list[LoadedInstance]) -> ModelRecord:
         type=_TYPES.get(model.kind, model.kind),
         publisher=model.publisher,
         key=model.id,
-        display_name=(facts.name if facts else None) or model.name,
+        display_name=model.name.rsplit("/", 1)[-1],  # a header's own name is often the training run's
         architecture=(facts.architecture if facts else None) or "",
         quantization=Quantization(
             (facts.quant if facts else None) or "", round(facts.bits_per_weight, 2) if facts else 0.0
