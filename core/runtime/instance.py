@@ -78,6 +78,19 @@ class Instance:
         """Seconds since the last request ended; 0 while one is running."""
         return 0.0 if self.is_busy else time.monotonic() - self.idle_since
 
+    def keep_for(self, holder: str | None, ttl_s: float | None, *, is_new: bool) -> None:
+        """Note who wants it: a lease, with whose last it goes, or somebody by name: it stays, or has a TTL.
+
+        A lease changes nothing for a model that was loaded by name or on demand before.
+        """
+        if holder is None:
+            self.holders.clear()
+            self.ttl_s = ttl_s if ttl_s is not None else self.resolved.config.ttl_s
+        elif is_new or self.holders or self.goes_when_idle:
+            self.holders.add(holder)
+            self.ttl_s = ttl_s if ttl_s is not None else self.ttl_s
+        self.goes_when_idle = False
+
     # ---- loading
 
     def launch(self) -> "asyncio.Task[None]":

@@ -84,16 +84,13 @@ class Runtime:
         """
         found = await self._find(model, allow_path)
         resolved = await self._resolve(found, fields or {})
-        loaded = await self._replace_or_reuse(instance or found.id, found, resolved, says_fields=bool(fields))
+        name = instance or found.id
+        loaded = await self._replace_or_reuse(name, found, resolved, says_fields=bool(fields))
         if loaded is None:
-            loaded = self._begin(instance or found.id, found, resolved, ttl_s)
-            loaded.holders.update({holder} if holder else ())
-        elif holder is None or not loaded.holders:
-            loaded.holders.clear()  # somebody wants it to stay
+            loaded = self._begin(name, found, resolved, None)
+            loaded.keep_for(holder, ttl_s, is_new=True)
         else:
-            loaded.holders.add(holder)
-        loaded.goes_when_idle = False
-        loaded.ttl_s = ttl_s if ttl_s is not None else loaded.resolved.config.ttl_s
+            loaded.keep_for(holder, ttl_s, is_new=False)
         await self._loaded(loaded)
         return loaded.status()
 

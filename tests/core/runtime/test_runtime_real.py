@@ -221,6 +221,19 @@ def test_what_two_windows_hold_stays_until_both_are_gone(octavo_home: Path, smol
     on_stage(octavo_home, smollm2, play)
 
 
+def test_a_window_does_not_keep_what_was_loaded_on_demand(octavo_home: Path, smollm2: Path) -> None:
+    async def play(stage: Stage) -> None:
+        await stage.complete()
+        ttl = stage.runtime.instances()[0].ttl_s
+        status = await stage.runtime.load("SmolLM2", holder="window-1")
+        assert status.ttl_s == ttl == stage.settings.current.server.ttl_s
+        await stage.runtime.release("window-1")
+        assert stage.runtime.instances()[0].state == "ready"
+        assert (await stage.runtime.load("SmolLM2")).ttl_s is None  # asked for by name: it stays
+
+    on_stage(octavo_home, smollm2, play)
+
+
 def test_other_settings_load_it_anew_unless_it_is_busy(octavo_home: Path, smollm2: Path) -> None:
     async def play(stage: Stage) -> None:
         first = await stage.runtime.load("SmolLM2", {"context": 512})
