@@ -20,7 +20,8 @@ class InstanceStatus(msgspec.Struct, frozen=True, kw_only=True):
     """One model that is loaded, loading, or has crashed and will start again on its next use.
 
     ``config`` holds the effective load settings and ``reasons`` where each came from; ``context`` tokens are
-    usable by one request; ``idle_s`` counts from the end of the last request.
+    usable by one request; ``idle_s`` counts from the end of the last request; ``stays`` says that it was
+    loaded by name, without a time to live, so that neither a window's end nor idleness unloads it.
     """
 
     instance: str
@@ -33,6 +34,7 @@ class InstanceStatus(msgspec.Struct, frozen=True, kw_only=True):
     reasons: dict[str, str] = {}
     notes: list[str] = []
     ttl_s: float | None = None
+    stays: bool = False
     idle_s: float = 0.0
     active: int = 0
     queued: int = 0

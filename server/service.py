@@ -147,15 +147,12 @@ async def _in_time(work: Awaitable[None], what: str) -> None:
 
 
 def holders(studio: Studio, door: ControlDoor) -> list[str]:
-    """Name all that keeps the service alive."""
+    """Name all that keeps the service alive; an answer alone doesn't: what it has written is kept."""
     found = studio.leases.kinds()
     found += ["public port"] if studio.public.status.is_on else []
     found += ["request"] * door.in_flight
-    for status in studio.runtime.instances():
-        is_kept = status.state == "ready" and status.ttl_s is None
-        if is_kept or status.active or status.queued or status.state in ("loading", "unloading"):
-            found.append(f"model {status.instance}")
-    return found
+    kept = [status for status in studio.runtime.instances() if status.stays and status.state != "crashed"]
+    return found + [f"model {status.instance}" for status in kept]
 
 
 @contextlib.contextmanager

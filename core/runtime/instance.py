@@ -212,6 +212,7 @@ class Instance:
             reasons=self.resolved.reasons,
             notes=self.resolved.notes,
             ttl_s=self.ttl_s,
+            stays=self.ttl_s is None and not self.holders and not self.goes_when_idle,
             idle_s=self.idle_s,
             active=self.running,
             queued=self.queued,

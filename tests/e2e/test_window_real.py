@@ -12,6 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from octavo.core.chats.store import ChatStore
 from octavo.core.chats.types import Chat
 from octavo.core.client import ServiceClient
 from octavo.core.config.paths import Home
@@ -147,12 +148,50 @@ def test_the_window_outlives_its_service(screen: Screen, app: "subprocess.Popen[
     assert app.wait(10) == 0
 
 
-def test_a_killed_window_takes_its_service_along(
-    screen: Screen, app: "subprocess.Popen[bytes]", home: Home
-) -> None:
-    """``kill -9`` of the window with the API off: the service ends within 15 seconds of its last lease."""
+def begin_long_answer(screen: Screen, app: "subprocess.Popen[bytes]", home: Home) -> None:
+    """Have an answer written that goes on for minutes."""
     open_window(screen, app)
     wait_for("the load of the starter model", lambda: model_is_ready(home), 60)
+    screen.type("Write a very long story about a printer.")
+    screen.press("Return")
+    wait_for("the first text of an answer", lambda: answer_in(home), 60)
+
+
+def test_a_killed_window_takes_its_service_along_even_while_it_answers(
+    screen: Screen, app: "subprocess.Popen[bytes]", home: Home
+) -> None:
+    """``kill -9`` of the window with the API off: the service ends within 15 s and keeps the text."""
+    begin_long_answer(screen, app, home)
     app.kill()
     app.wait(10)
-    wait_for("the end of the service", lambda: not services_of(home), 20)
+    killed = time.monotonic()
+    wait_for("the end of the service", lambda: not services_of(home), 15)
+    print(f"the service ended {time.monotonic() - killed:.1f} s after the window was killed")
+    kept = asyncio.run(newest_chat(home))
+    assert kept.messages[-1].content
+    assert kept.messages[-1].state == "cancelled"
+    assert "service ends: nobody needs it" in (home.logs / "service.log").read_text()
+
+
+def test_with_the_api_on_the_service_and_the_answer_outlive_the_window(
+    screen: Screen, app: "subprocess.Popen[bytes]", home: Home
+) -> None:
+    """``kill -9`` of the window with the API on: the answer is written on, and the service stays."""
+    begin_long_answer(screen, app, home)
+    ask(home, lambda client: client.start_server(port=0))
+    app.kill()
+    app.wait(10)
+    written = len(answer_in(home))
+    wait_for("more of the answer", lambda: len(answer_in(home)) > written + 100, 30)
+    time.sleep(12)  # past the grace of a service that nobody needs
+    assert services_of(home)
+    assert ask(home, ServiceClient.health)
+
+
+async def newest_chat(home: Home) -> Chat:
+    """Read the newest chat from the database, when no service runs."""
+    store = ChatStore.open(home.database)
+    try:
+        return await store.chat((await store.chats())[0].id)
+    finally:
+        await store.close()
