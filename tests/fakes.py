@@ -80,7 +80,14 @@ class FakeRuntime:
                 raise
         self.loads.append((model, dict(fields or {}), holder))
         status = InstanceStatus(
-            instance=name, model=model, state="ready", share=1.0, context=CONTEXT, ttl_s=ttl_s, pid=1
+            instance=name,
+            model=model,
+            state="ready",
+            share=1.0,
+            context=CONTEXT,
+            ttl_s=ttl_s,
+            stays=ttl_s is None and holder is None,
+            pid=1,
         )
         self._loaded[name] = status
         self._publish(LoadProgressed(instance=name, model=model, share=1.0))

@@ -22,5 +22,6 @@ def load_bindings() -> Any:
         package = types.ModuleType("llama_cpp")
         package.__path__ = list(specification.submodule_search_locations)
         package.__spec__ = specification
+        package.__file__ = specification.origin
         sys.modules["llama_cpp"] = package
     return importlib.import_module("llama_cpp.llama_cpp")
