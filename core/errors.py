@@ -25,6 +25,7 @@
     ├── DecodeFailed                  500 decode_failed
     ├── WorkerCrashed                 502 worker_crashed
     ├── QueueFull                     503 queue_full
+    ├── ModelWasUnloaded              503 model_unloaded
     ├── ServiceUnavailable            503 service_unavailable
     └── StorageFailed                 507 storage_failed
 
@@ -233,6 +234,13 @@ class QueueFull(OctavoError):
     """Too many requests wait; details: ``retry_after_s``."""
 
     code = "queue_full"
+    status = 503
+
+
+class ModelWasUnloaded(OctavoError):
+    """The model was unloaded while it answered; details: ``model``."""
+
+    code = "model_unloaded"
     status = 503
 
 

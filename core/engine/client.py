@@ -36,7 +36,7 @@ from octavo.core.engine.protocol import (
     frame,
     report_decoder,
 )
-from octavo.core.errors import OctavoError, WorkerCrashed, WrongCpuBuild, from_report
+from octavo.core.errors import ModelWasUnloaded, OctavoError, WorkerCrashed, WrongCpuBuild, from_report
 from octavo.core.prompts.messages import Segment
 
 STOP_DEADLINE_S = 2.0
@@ -262,9 +262,7 @@ def death_of_worker(code: int | None, path: str, *, was_asked: bool) -> OctavoEr
     """Give the error for a worker that ended with exit status ``code`` (negative: the signal's number)."""
     name = Path(path).name
     if was_asked:
-        return WorkerCrashed(
-            f"{name} was unloaded.", hint="Send the request again.", model=name, exit_code=code
-        )
+        return ModelWasUnloaded(f"{name} was unloaded.", hint="Send the request again.", model=name)
     if code == -signal.SIGILL:
         return WrongCpuBuild(
             "This engine build does not fit this CPU: it uses instructions that the CPU refuses (SIGILL).",

@@ -119,8 +119,8 @@ class Model:
         self.handle = C.llama_model_load_from_file(path.encode(), parameters)
         if not self.handle:
             raise LoadFailed(
-                f"llama.cpp could not load {path}: {log.last_error()}",
-                hint="The engine's log has more.",
+                f"llama.cpp could not load {path}: {log.cause()}",
+                hint="The file may be damaged, or of a kind that this engine does not know.",
                 log=log.tail(),
             )
         self.vocabulary = Vocabulary(C.llama_model_get_vocab(self.handle))
@@ -244,7 +244,7 @@ class Context:
         self.handle = C.llama_init_from_model(model.handle, context_parameters(config, model.trained_context))
         if not self.handle:
             raise LoadFailed(
-                f"llama.cpp could not make the context: {log.last_error()}",
+                f"llama.cpp could not make the context: {log.cause()}",
                 hint="Try a smaller context, or f16 for kv_k and kv_v.",
                 log=log.tail(),
             )

@@ -22,13 +22,10 @@ class EngineLog:
         self._callback = bindings.llama_log_callback(self._receive)  # kept: llama.cpp calls it for ever
         bindings.llama_log_set(self._callback, ctypes.c_void_p(0))
 
-    def last_error(self) -> str:
-        """Give the newest error line, else the newest warning, else a plain sentence."""
-        for wanted in ("error", "warning"):
-            for level, text in reversed(self.lines):
-                if level == wanted:
-                    return text
-        return "it gave no reason."
+    def cause(self) -> str:
+        """Give the first error line (those after it only say that something failed), without the function's name."""
+        first = next((text for level, text in self.lines if level == "error"), "it gave no reason.")
+        return first.partition(": ")[2] or first
 
     def tail(self, count: int = 12) -> list[str]:
         """Give the newest lines."""

@@ -87,6 +87,15 @@ class PrefixCache:
         self._memory.drop(slot.index)
         slot.held = []
 
+    def forget_all(self) -> None:
+        """Start from an empty cache, as a fresh load does.
+
+        What was reused, and where its cells lie, changes the rounding (attention adds in the order of the
+        cells, in 16 bits), and with it what a seed draws.
+        """
+        for slot in self._slots:
+            self.forget(slot)
+
     def cut(self, slot: Slot, count: int) -> None:
         """Keep the first ``count`` tokens of a slot; none, when its memory can't go back there."""
         if count and self._reaches_back(slot, count) and self._memory.keep(slot.index, count):

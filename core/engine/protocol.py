@@ -23,7 +23,11 @@ FinishReason = Literal["stop", "length", "cancelled"]
 
 
 class Sampling(msgspec.Struct, frozen=True):
-    """How the next token is chosen; a temperature of 0 is greedy. ``seed`` None draws one and reports it."""
+    """How the next token is chosen; a temperature of 0 is greedy. ``seed`` None draws one and reports it.
+
+    A given seed starts from an empty cache when nothing else runs: the same request then gives the same
+    reply.
+    """
 
     temperature: float = 0.8
     top_k: int = 40

@@ -199,6 +199,8 @@ class Scheduler:
     def _admit(self) -> None:
         while self.waiting:
             work = self.waiting[0]
+            if work.is_seeded and all(slot.is_idle for slot in self.slots):
+                self._prefixes.forget_all()
             if not self._has_room_for(work):
                 return
             slot = self._prefixes.place(work.tokens)
@@ -365,9 +367,7 @@ class Scheduler:
 
     def _finish(self, work: Work, reason: FinishReason) -> None:
         if work.stops.met is None:
-            rest = work.stops.feed(work.characters.end())
-            if work.stops.met is None:
-                rest += work.stops.end()
+            rest = work.stops.end()
             if rest or work.unsent:
                 self._emit(Text(work.request.request, rest, work.unsent))
         self._free(work)

@@ -34,6 +34,11 @@ class Work:
     unsent: list[int] = field(default_factory=list)
 
     @property
+    def is_seeded(self) -> bool:
+        """The client wants the same draw again: a seed was given, and there is something to draw."""
+        return self.request.sampling.seed is not None and self.request.sampling.temperature > 0
+
+    @property
     def tokens(self) -> list[int]:
         """All tokens that must be in the cache before the next one can be sampled."""
         return self.prompt + self.made

@@ -5,7 +5,11 @@ from collections.abc import Sequence
 
 
 class Characters:
-    """Bytes in, whole characters out; what can't be UTF-8 becomes U+FFFD, an unfinished character waits."""
+    """Bytes in, whole characters out; what can't be UTF-8 becomes U+FFFD, an unfinished character waits.
+
+    When a reply is cut in the middle of a character, the bytes that still wait are nobody's text and are
+    dropped.
+    """
 
     def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
@@ -13,10 +17,6 @@ class Characters:
     def feed(self, data: bytes) -> str:
         """Give the characters that ``data`` completes."""
         return self._decoder.decode(data)
-
-    def end(self) -> str:
-        """Give what is left when no more bytes come: a replacement mark for an unfinished character."""
-        return self._decoder.decode(b"", final=True)
 
 
 class StopStrings:

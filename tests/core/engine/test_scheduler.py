@@ -14,6 +14,7 @@ from octavo.core.engine.protocol import (
     Finished,
     Generate,
     Prefilled,
+    Sampling,
     SlotIdle,
     Started,
     Text,
@@ -334,3 +335,15 @@ def test_a_slow_machine_gets_smaller_mixed_steps() -> None:
     pace.note(100, 1000.0)
     assert pace.cap(128, 4) == 16
     assert pace.cap(128, 40) == 41
+
+
+def test_a_seeded_request_starts_from_an_empty_cache_when_alone() -> None:
+    bench = Bench(FakeContext(cells=256))
+    bench.ask("a", range(10, 30))
+    bench.run()
+    bench.ask("b", range(10, 30), sampling=Sampling(seed=1))
+    bench.run()
+    assert bench.of("b", Started)[0].cached_tokens == 0
+    bench.ask("c", range(10, 30), sampling=Sampling(seed=1, temperature=0))
+    bench.run()
+    assert bench.of("c", Started)[0].cached_tokens == 19

@@ -28,16 +28,15 @@ def test_any_byte_split_gives_whole_characters_and_the_same_text(text: str, bord
     characters = Characters()
     pieces = [characters.feed(part) for part in cut(text.encode(), borders)]
     assert "".join(pieces) == text
-    assert characters.end() == ""
     for piece in pieces:
         piece.encode()  # a half character could not be encoded
         assert "\ufffd" not in piece or "\ufffd" in text
 
 
-def test_an_unfinished_character_becomes_one_mark_at_the_end() -> None:
+def test_an_unfinished_character_waits_and_is_never_shown() -> None:
     characters = Characters()
     assert characters.feed("한".encode()[:2]) == ""
-    assert characters.end() == "\ufffd"
+    assert characters.feed("한".encode()[2:] + "글".encode()[:1]) == "한"
 
 
 def test_bytes_that_are_no_utf8_become_marks_and_do_not_eat_what_follows() -> None:
