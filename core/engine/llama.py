@@ -119,7 +119,7 @@ class Model:
         self.handle = C.llama_model_load_from_file(path.encode(), parameters)
         if not self.handle:
             raise LoadFailed(
-                f"llama.cpp could not load {path}: {log.cause()}",
+                f"llama.cpp could not load {path}: {log.cause()}.",
                 hint="The file may be damaged, or of a kind that this engine does not know.",
                 log=log.tail(),
             )
@@ -244,7 +244,7 @@ class Context:
         self.handle = C.llama_init_from_model(model.handle, context_parameters(config, model.trained_context))
         if not self.handle:
             raise LoadFailed(
-                f"llama.cpp could not make the context: {log.cause()}",
+                f"llama.cpp could not make the context: {log.cause()}.",
                 hint="Try a smaller context, or f16 for kv_k and kv_v.",
                 log=log.tail(),
             )

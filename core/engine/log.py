@@ -23,9 +23,9 @@ class EngineLog:
         bindings.llama_log_set(self._callback, ctypes.c_void_p(0))
 
     def cause(self) -> str:
-        """Give the first error line (those after it only say that something failed), without the function's name."""
-        first = next((text for level, text in self.lines if level == "error"), "it gave no reason.")
-        return first.partition(": ")[2] or first
+        """Give the first error line without the function's name; those after it only say that something failed."""
+        first = next((text for level, text in self.lines if level == "error"), "it gave no reason")
+        return (first.partition(": ")[2] or first).rstrip(".")
 
     def tail(self, count: int = 12) -> list[str]:
         """Give the newest lines."""
