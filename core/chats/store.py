@@ -26,6 +26,14 @@ T = TypeVar("T")
 
 _UPDATABLE = ("title", "model", "system_prompt", "sampling")
 
+# what an answer is kept with whose service ended without a word
+_BROKEN_OFF = ErrorReport(
+    "service_unavailable",
+    "The service ended while this was written.",
+    hint="The text so far is kept. Try again for a whole answer.",
+    details={"ended_while": "writing"},
+)
+
 _SUMMARIES = """
 SELECT chats.*, (SELECT id FROM messages WHERE chat_id = chats.id AND state = 'writing' LIMIT 1) AS reply
 FROM chats
@@ -62,10 +70,13 @@ class ChatStore:
 
     @classmethod
     def open(cls, path: Path) -> "ChatStore":
-        """Open or make the database (blocks); answers that a killed service left behind become cancelled."""
+        """Open or make the database (blocks); answers that a killed service left behind become failed."""
         database = Database(path)
         with database.writing() as connection:
-            connection.execute("UPDATE messages SET state = 'cancelled' WHERE state = 'writing'")
+            connection.execute(
+                "UPDATE messages SET state = 'failed', error = ? WHERE state = 'writing'",
+                (_json(_BROKEN_OFF),),
+            )
         return cls(database)
 
     async def close(self) -> None:

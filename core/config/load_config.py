@@ -7,7 +7,7 @@ effective value remembers which of them gave it (``Resolved.reasons``).
 import math
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Literal
+from typing import Literal, get_args
 
 import msgspec
 
@@ -90,6 +90,16 @@ BOUNDS: dict[str, tuple[int, int]] = {
 }
 
 
+# the words that a field takes, where it takes only some
+CHOICES: dict[str, tuple[str, ...]] = {
+    "kv_k": get_args(KvType),
+    "kv_v": get_args(KvType),
+    "flash_attention": tuple(FlashAttention),
+    "load_mode": tuple(LoadMode),
+    "overflow": tuple(Overflow),
+}
+
+
 class Resolved(msgspec.Struct, frozen=True):
     """An effective configuration and, per field, where its value came from."""
 
@@ -113,7 +123,9 @@ def resolve(*layers: Layer) -> Resolved:
             if value is not None:
                 fields[name] = value
                 reasons[name] = reason
-    config, notes = repaired(_convert(fields))
+    wished = _convert(fields)
+    check(wished)  # before the repair, so that what is refused is what was said
+    config, notes = repaired(wished)
     check(config)
     return Resolved(config, reasons, notes)
 
@@ -167,7 +179,18 @@ def _check_fractions(config: LoadConfig) -> None:
         )
 
 
+def _check_choices(fields: Mapping[str, object]) -> None:
+    for name, choices in CHOICES.items():
+        if name in fields and fields[name] not in choices:
+            raise InvalidConfig(
+                f"{name} can't be {str(fields[name])[:40]!r}.",
+                hint=f"It is one of {', '.join(choices)}.",
+                field=name,
+            )
+
+
 def _convert(fields: Mapping[str, object]) -> LoadConfig:
+    _check_choices(fields)
     try:
         return msgspec.convert(fields, LoadConfig, strict=False)
     except msgspec.ValidationError as fault:

@@ -12,8 +12,6 @@ from pathlib import Path
 
 from octavo.core.config.load_config import LoadConfig
 from octavo.core.engine.protocol import (
-    FRAME_LIMIT,
-    HEADER,
     AnyReport,
     Cancel,
     Command,
@@ -37,12 +35,11 @@ from octavo.core.engine.protocol import (
     report_decoder,
 )
 from octavo.core.errors import ModelWasUnloaded, OctavoError, WorkerCrashed, WrongCpuBuild, from_report
+from octavo.core.prompts.framing import BrokenPipeFrame, receive_frame
 from octavo.core.prompts.messages import Segment
 
 STOP_DEADLINE_S = 2.0
 READ_SIZE = 256 * 1024
-# a pipe that holds a second of many streams, so that the worker never waits for us
-PIPE_SIZE = 1024 * 1024
 
 # how many ended requests keep the time at which their slot was free again
 REMEMBERED_REQUESTS = 256
@@ -176,18 +173,9 @@ class Engine:
     async def _read_all(self) -> None:
         assert self._process is not None and self._process.stdout is not None
         decoder = report_decoder()
-        pending = bytearray()
-        while data := await self._process.stdout.read(READ_SIZE):
-            pending += data
-            start = 0
-            while len(pending) - start >= HEADER.size:
-                (length,) = HEADER.unpack_from(pending, start)
-                if length > FRAME_LIMIT or len(pending) - start - HEADER.size < length:
-                    break
-                start += HEADER.size
-                self._receive(decoder.decode(memoryview(pending)[start : start + length].tobytes()))
-                start += length
-            del pending[:start]
+        with contextlib.suppress(BrokenPipeFrame):  # its end is told below
+            while True:
+                self._receive(decoder.decode(await receive_frame(self._process.stdout)))
         await self._process.wait()
         self._bury()
 

@@ -23,7 +23,7 @@ class EngineLog:
         bindings.llama_log_set(self._callback, ctypes.c_void_p(0))
 
     def cause(self) -> str:
-        """Give the first error line without the function's name; those after it only say that something failed."""
+        """Give the first error line, without the function's name; later ones only say that it failed."""
         first = next((text for level, text in self.lines if level == "error"), "it gave no reason")
         return (first.partition(": ")[2] or first).rstrip(".")
 

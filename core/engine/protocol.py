@@ -1,23 +1,19 @@
-"""The messages between the service and a worker, and how they are framed.
+"""The messages between the service and a worker.
 
-A frame is a 4-byte little-endian length and that many bytes of MessagePack. Commands go down the worker's
-standard input, reports come up its standard output; a worker's log lines are reports as well.
+Each is a frame (core/prompts/framing.py). Commands go down the worker's standard input, reports come up its
+standard output; a worker's log lines are reports as well.
 """
 
-import struct
 from typing import Literal
 
 import msgspec
 
 from octavo.core.config.load_config import LoadConfig
 from octavo.core.errors import ErrorReport
+from octavo.core.prompts.framing import pack
 from octavo.core.prompts.messages import Segment
 
 PROTOCOL_VERSION = 1
-HEADER = struct.Struct("<I")
-
-# a prompt of 64 MiB is far beyond any context; a longer frame is a fault, not a message
-FRAME_LIMIT = 128 * 1024 * 1024
 
 FinishReason = Literal["stop", "length", "cancelled"]
 
@@ -241,8 +237,7 @@ _ENCODER = msgspec.msgpack.Encoder()
 
 def frame(message: Command | Report) -> bytes:
     """Give the framed bytes of one message."""
-    body = _ENCODER.encode(message)
-    return HEADER.pack(len(body)) + body
+    return pack(_ENCODER.encode(message))
 
 
 def command_decoder() -> "msgspec.msgpack.Decoder[AnyCommand]":

@@ -15,8 +15,6 @@ from collections import deque
 from typing import BinaryIO, NoReturn
 
 from octavo.core.engine.protocol import (
-    FRAME_LIMIT,
-    HEADER,
     PROTOCOL_VERSION,
     AnyCommand,
     AnyReport,
@@ -36,6 +34,7 @@ from octavo.core.engine.protocol import (
     frame,
 )
 from octavo.core.errors import LoadFailed, OctavoError
+from octavo.core.prompts.framing import BrokenPipeFrame, read_frame
 from octavo.core.prompts.messages import Segment
 
 FIGURES_EVERY_S = 0.25
@@ -88,12 +87,11 @@ class Inbox:
 
     def _read_all(self) -> NoReturn:
         decoder = command_decoder()
-        while (header := self._pipe.read(HEADER.size)) and len(header) == HEADER.size:
-            (length,) = HEADER.unpack(header)
-            if length > FRAME_LIMIT:
-                break
-            self._receive(decoder.decode(self._pipe.read(length)))
-        os._exit(0)  # the service closed the pipe, or died
+        try:
+            while True:
+                self._receive(decoder.decode(read_frame(self._pipe)))
+        except BrokenPipeFrame:
+            os._exit(0)  # the service closed the pipe, or died
 
     def _receive(self, command: AnyCommand) -> None:
         with self._arrived:

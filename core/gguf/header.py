@@ -85,7 +85,11 @@ class Header:
             return stated or "projector"
         if self.shard:
             return "shard" if self.shard[0] else "model"
-        return "model" if self.tensors else "vocabulary"
+        return "vocabulary" if not self.tensors and self._has_tokens else "model"
+
+    @property
+    def _has_tokens(self) -> bool:
+        return any(key.startswith("tokenizer.") for key in self.metadata)
 
     def check_complete(self, file_size: int | None = None) -> None:
         """Raise ``InvalidGguf`` (``truncated_data``; details: ``missing_bytes``) for a file cut short."""
@@ -117,11 +121,18 @@ class Header:
             self._refuse(
                 "no_tensors", "holds a vocabulary or metadata only, no weights", "Get the model's own file."
             )
+        self._check_architecture()
+        self.check_complete(file_size)
+
+    def _check_architecture(self) -> None:
         if not self.architecture:
             self._refuse(
                 "no_architecture", "doesn't name its architecture (general.architecture)", "Get another file."
             )
-        self.check_complete(file_size)
+        if "\ufffd" in (self.architecture or ""):
+            self._refuse(
+                "no_architecture", "names an architecture that is no text (not UTF-8)", "Get another file."
+            )
 
     def _refuse(self, fault: str, message: str, hint: str) -> None:
         raise InvalidGguf(

@@ -4,6 +4,7 @@ import difflib
 import logging
 import os
 import threading
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -16,7 +17,10 @@ from octavo.core.library.models import Model, clean_text, named_place, with_ids
 from octavo.core.library.scan import Found, examine, find_files, look_at
 
 _log = logging.getLogger(__name__)
-_FORMAT = 1
+_FORMAT = 2
+
+FRESH_S = 1.0
+"""Seconds for which a listing is as good as a new look at the disk."""
 
 
 class _Entry(msgspec.Struct, frozen=True, array_like=True):
@@ -50,6 +54,7 @@ class Catalog:
         self._lock = threading.Lock()
         self._known: dict[_Key, _Entry] | None = None
         self._models: list[Model] | None = None
+        self._scanned_at = 0.0
 
     def models(self) -> list[Model]:
         """Give all rows, unreadable ones included, as of the last ``refresh``; the first call makes one."""
@@ -60,6 +65,12 @@ class Catalog:
         """Look at the disk again; only files that are new or changed are opened."""
         with self._lock:
             return list(self._scan())
+
+    def fresh(self) -> list[Model]:
+        """Give all rows as the disk is now; a look that is no older than ``FRESH_S`` is good enough."""
+        with self._lock:
+            is_old = time.monotonic() - self._scanned_at > FRESH_S
+            return list(self._scan() if self._models is None or is_old else self._models)
 
     def missing_roots(self) -> list[Path]:
         """Name the roots that are not there now (an unplugged drive, a renamed folder)."""
@@ -73,7 +84,7 @@ class Catalog:
         """
         if not any(character.isalnum() for character in name):
             # a bare "/" would fit every id
-            raise ModelNotFound("No model was named.", hint="`octavo ls` lists the models.", candidates=[])
+            raise _unnamed(name)
         if allow_path and _looks_like_path(name) and (model := self._by_path(name)):
             return model
         return _chosen(name, self.models()) or _chosen(name, self.refresh()) or self._nowhere(name)
@@ -108,7 +119,7 @@ class Catalog:
         self._keep_missing(known, current)
         if current.keys() != known.keys() or not self._cache_path.exists():
             self._save(current)
-        self._known, self._models = current, with_ids(rows)
+        self._known, self._models, self._scanned_at = current, with_ids(rows), time.monotonic()
         return self._models
 
     def _keep_missing(self, known: dict[_Key, _Entry], current: dict[_Key, _Entry]) -> None:
@@ -187,6 +198,11 @@ def _outside(path: Path) -> Model | None:
     name = clean_text(path.stem)
     size, modified = found.size_bytes, found.modified_ns
     return Model(printable(path), path, path.parent, "", name, size, modified, description, fault)
+
+
+def _unnamed(name: str) -> ModelNotFound:
+    said = f"There is no model {printable(name)!r}." if name.strip() else "No model was named."
+    return ModelNotFound(said, hint="`octavo ls` lists the models.", candidates=[])
 
 
 def _looks_like_path(name: str) -> bool:

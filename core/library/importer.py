@@ -5,6 +5,7 @@ carries a plan out. A target is never overwritten, a source never lost: a copy i
 name, synced and, for a move, compared before it gets its name; only then is the source removed.
 """
 
+import filecmp
 import os
 import shutil
 import stat
@@ -16,7 +17,13 @@ from pathlib import Path
 from octavo.core.errors import InvalidRequest, StorageFailed, UnreadableFile
 from octavo.core.gguf import Description, Header, describe, printable, read_header
 from octavo.core.library.owners import owner_of
-from octavo.core.library.places import place_below, proposed_file_name, proposed_place, split_place
+from octavo.core.library.places import (
+    place_below,
+    proposed_file_name,
+    proposed_place,
+    split_place,
+    target_exists,
+)
 from octavo.core.library.transfer import (
     Cancel,
     Progress,
@@ -24,6 +31,7 @@ from octavo.core.library.transfer import (
     link_into,
     link_or_copy_into,
     move_into,
+    remove_leftovers,
     symlink_into,
 )
 
@@ -45,7 +53,8 @@ class ImportPlan:
     """What an import will do, in full; ``reason`` says why it is this mode.
 
     ``copies_bytes``: ``size_bytes`` must be read and written (a copy, or a move to another disk). Where the
-    mode wasn't ``asked`` for, a hard link that the system refuses becomes a copy.
+    mode wasn't ``asked`` for, a hard link that the system refuses becomes a copy. Where the very same file
+    is ``present`` at its target, nothing is left to do, and the source stays.
     """
 
     source: Path
@@ -59,10 +68,13 @@ class ImportPlan:
     asked: bool
     reason: str
     description: Description
+    present: bool = False
 
     @property
     def sentence(self) -> str:
         """Say what will happen, for a dry run."""
+        if self.present:
+            return f"{printable(self.source)} is already there as {printable(self.target)}"
         verb = {
             ImportMode.MOVE: "Move",
             ImportMode.COPY: "Copy",
@@ -91,11 +103,14 @@ def plan_import(
         split_place(publisher_model) if publisher_model else proposed_place(source, description)
     )
     file_name = proposed_file_name(source, model, description)
-    target = place_below(root, publisher, model, file_name)
+    target, taken = place_below(root, publisher, model, file_name)
+    if taken is not None and not _is_same_file(source, taken):
+        raise target_exists(taken)
+    target = taken or target
     same_disk = _device(source) == _device(target.parent)
     chosen, reason = _decided(mode, source, same_disk)
     crosses = chosen is ImportMode.MOVE and not same_disk and not source.is_symlink()
-    copies = chosen is ImportMode.COPY or crosses
+    copies = taken is None and (chosen is ImportMode.COPY or crosses)
     if copies:
         _check_space(target.parent, header.file_size)
     return ImportPlan(
@@ -108,8 +123,9 @@ def plan_import(
         size_bytes=header.file_size,
         copies_bytes=copies,
         asked=mode is not None,
-        reason=reason,
+        reason=reason if taken is None else "nothing to do",
         description=description,
+        present=taken is not None,
     )
 
 
@@ -119,7 +135,10 @@ def run_import(plan: ImportPlan, progress: Progress | None = None, cancelled: Ca
     ``progress`` is called with (bytes done, bytes in all); ``cancelled`` is asked between blocks. Raises
     ``TargetExists``, ``StorageFailed`` and ``Cancelled``; after any of them the target's folder is as it was.
     """
+    if plan.present:
+        return plan.target
     _check_unchanged(plan)
+    remove_leftovers(plan.target.parent)
     made = _make_folders(plan.target.parent)
     try:
         _carry_out(plan)(plan.source, plan.target, progress or _silent, cancelled or _never)
@@ -128,6 +147,14 @@ def run_import(plan: ImportPlan, progress: Progress | None = None, cancelled: Ca
             _remove_if_empty(folder)
         raise
     return plan.target
+
+
+def _is_same_file(source: Path, there: Path) -> bool:
+    """Tell whether both are one file, or two with the same bytes."""
+    try:
+        return os.path.samefile(source, there) or filecmp.cmp(source, there, shallow=False)
+    except OSError:
+        return False
 
 
 def _carry_out(plan: ImportPlan) -> Callable[[Path, Path, Progress, Cancel], None]:
@@ -147,7 +174,11 @@ def _checked_header(source: Path) -> Header:
     if os.path.isdir(source):
         raise InvalidRequest(f"{printable(source)} is a folder.", hint="Name the .gguf file in it.")
     if not os.path.lexists(source):
-        raise UnreadableFile(f"There is no file {printable(source)}.", path=printable(source))
+        raise UnreadableFile(
+            f"There is no file {printable(source)}.",
+            hint="Check its name and the folder that it lies in.",
+            path=printable(source),
+        )
     header = read_header(source)
     # what goes with a model (projector, adapter, later shard) may be brought in too, though not loaded alone
     if header.kind in ("model", "vocabulary"):

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from octavo.core.errors import ErrorReport, from_report
+from octavo.core.errors import ErrorReport, InvalidGguf, from_report
 from octavo.core.gguf import Description, printable
 
 LOCAL_PUBLISHER = "local"
@@ -58,9 +58,16 @@ class Model:
         return self.fault is None and self.kind in _MODEL_KINDS
 
     def require_sound(self) -> None:
-        """Raise the error that the scan found in the file, if it found one."""
+        """Raise the error that the scan found in the file, or ``InvalidGguf`` for what is no model."""
         if self.fault:
             raise from_report(self.fault)
+        if not self.is_loadable:
+            raise InvalidGguf(
+                f"{printable(self.path.name)} is no model by itself, but a part of one ({self.kind}).",
+                hint="Load the model that it belongs to.",
+                path=printable(self.path),
+                fault="not_a_model",
+            )
 
 
 def named_place(path: Path, root: Path) -> tuple[str, str]:

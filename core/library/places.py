@@ -62,17 +62,14 @@ def proposed_file_name(source: Path, model: str, description: Description) -> st
     return f"{_mended(model)}{quant}.gguf"
 
 
-def place_below(root: Path, publisher: str, model: str, file_name: str) -> Path:
-    """Give the full path; a folder that differs from ``publisher`` or ``model`` by case only is used.
+def place_below(root: Path, publisher: str, model: str, file_name: str) -> tuple[Path, Path | None]:
+    """Give the full path, and what is there already: a file, folder or dangling link, in whatever case.
 
-    Raises ``TargetExists`` for a file, folder or dangling link of that name, in whatever case.
+    A folder that differs from ``publisher`` or ``model`` by case only is used.
     """
     folder = _spelled(_spelled(root, publisher), model)
-    target = folder / file_name
-    for taken in _names(folder):
-        if folded(taken) == folded(file_name):
-            raise target_exists(folder / taken)
-    return target
+    taken = (folder / name for name in _names(folder) if folded(name) == folded(file_name))
+    return folder / file_name, next(taken, None)
 
 
 def target_exists(path: Path) -> TargetExists:

@@ -3,6 +3,8 @@
 import errno
 import hashlib
 import os
+import sys
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -20,6 +22,8 @@ Cancel = Callable[[], bool]
 """True once the person has called it off."""
 
 _BLOCK = 4 << 20
+_LEFTOVERS = ".import-*.part"
+_LEFTOVER_AGE_S = 24 * 3600
 # file systems that know no hard links answer with one of these
 _NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK}
 
@@ -76,28 +80,79 @@ def _link_or_copy(
 
 
 def _copy(source: Path, target: Path, progress: Progress, cancelled: Cancel, *, compare: bool) -> None:
+    with _explained(target), _temporary(target.parent) as temporary:
+        digest = _write(source, temporary, progress, cancelled)
+        if compare and _digest(temporary) != digest:
+            raise StorageFailed(
+                f"The copy of {printable(source)} differs from the original; the original was kept.",
+                hint="Check the disk, then import the file again.",
+                path=printable(target),
+            )
+        _stop_if(cancelled)
+        _publish(temporary, target)
+
+
+def remove_leftovers(folder: Path, *, below: bool = False) -> None:
+    """Remove what an import that was killed left in ``folder`` (and ``below`` it): files that nobody writes."""
+    for path in folder.rglob(_LEFTOVERS) if below else folder.glob(_LEFTOVERS):
+        # gone meanwhile, or not ours to remove: the next import tries again
+        with suppress(OSError):
+            if _is_abandoned(path):
+                path.unlink()
+
+
+@contextmanager
+def _temporary(folder: Path) -> Iterator[Path]:
+    """Lend a name for a file that is being made; a lock on it says that its writer is alive."""
     # a fixed short name: one made from the target's could be over the file system's limit
-    temporary = target.parent / f".import-{uuid.uuid4().hex}.part"
+    temporary = folder / f".import-{uuid.uuid4().hex}.part"
+    descriptor = -1
     try:
-        with _explained(target):
-            digest = _write(source, temporary, progress, cancelled)
-            if compare and _digest(temporary) != digest:
-                raise StorageFailed(
-                    f"The copy of {printable(source)} differs from the original; the original was kept.",
-                    hint="Check the disk, then import the file again.",
-                    path=printable(target),
-                )
-            _stop_if(cancelled)
-            _publish(temporary, target)
+        descriptor = _locked(temporary)
+        yield temporary
     finally:
         # never made, or on a disk that is gone: the error under way matters more
         with suppress(OSError):
             temporary.unlink()
+        if descriptor >= 0:
+            os.close(descriptor)
+
+
+if sys.platform == "win32":
+
+    def _locked(path: Path) -> int:
+        # an open file can't be removed there, and its writer keeps it open
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL))
+        return -1
+
+    def _is_abandoned(path: Path) -> bool:
+        return time.time() - path.stat().st_mtime > _LEFTOVER_AGE_S
+
+else:
+    import fcntl
+
+    def _locked(path: Path) -> int:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        with suppress(OSError):  # a file system without locks: its age tells
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return descriptor
+
+    def _is_abandoned(path: Path) -> bool:
+        if time.time() - path.stat().st_mtime > _LEFTOVER_AGE_S:
+            return True
+        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return False
+        finally:
+            os.close(descriptor)
+        return True
 
 
 def _write(source: Path, temporary: Path, progress: Progress, cancelled: Cancel) -> bytes:
-    """Copy ``source`` to disk block by block and give its SHA-256."""
-    with _opened(source) as reading, open(temporary, "xb") as writing:
+    """Fill ``temporary`` with ``source``, block by block and on the disk, and give its SHA-256."""
+    with _opened(source) as reading, open(temporary, "wb") as writing:
         before = os.fstat(reading.fileno())
         digest, done = hashlib.sha256(), 0
         for block in _blocks(reading, source):

@@ -32,9 +32,9 @@ class Components(msgspec.Struct, frozen=True, kw_only=True):
 class Estimate(msgspec.Struct, frozen=True, kw_only=True):
     """What one model needs with one configuration.
 
-    ``hot_mapped_bytes`` are read for every token (dense: all but the embedding table; experts: the shared part);
-    ``expert_bytes`` are all routed experts, of which ``expert_share`` is read for a token. ``n_ctx`` is what
-    llama.cpp makes of the wished context, in cells. ``reasons`` say what the confidence rests on.
+    ``hot_mapped_bytes`` are read for every token (dense: all but the embedding table; experts: the shared
+    part); ``expert_bytes`` are all routed experts, of which ``expert_share`` is read for a token. ``n_ctx``
+    is what llama.cpp makes of the wished context, in cells. ``reasons`` say what the confidence rests on.
     """
 
     model: str
@@ -53,8 +53,9 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True):
 class Budget(msgspec.Struct, frozen=True, kw_only=True):
     """What a load may use. ``budget_bytes`` is what the verdict compares with.
 
-    ``available_bytes`` is the smaller of the system's MemAvailable and what the cgroup has left; what an unload
-    would return and our own cached pages are not counted twice. ``keep_free_bytes`` is the person's wish.
+    ``available_bytes`` is the smaller of the system's MemAvailable and what the cgroup has left; what an
+    unload would return and our own cached pages are not counted twice. ``keep_free_bytes`` is the person's
+    wish.
     """
 
     total_bytes: int

@@ -1,6 +1,6 @@
 """Frames on a pipe: a 4-byte little-endian length, then that many bytes of MessagePack.
 
-The same framing as ``octavo.core.engine.protocol``, for processes below the engine.
+The service speaks so with its workers and its template helper.
 """
 
 import asyncio
@@ -9,8 +9,9 @@ from typing import BinaryIO
 
 HEADER = struct.Struct("<I")
 
-# a conversation of 64 MiB is far beyond any context; a longer frame is a fault, not a message
-FRAME_LIMIT = 64 * 1024 * 1024
+# a body of 64 MiB, the most that the server takes, is far beyond any context; as a list of token ids or with
+# escapes it may grow, but a longer frame than this is a fault, not a message
+FRAME_LIMIT = 256 * 1024 * 1024
 
 
 class BrokenPipeFrame(EOFError):

@@ -24,7 +24,9 @@ from octavo.core.prompts.jobs import Answer, Job, Json, Learn, Ready, Refused, R
 from octavo.core.prompts.lookalikes import ControlTokens, Marks
 from octavo.core.prompts.messages import Message, Segment
 
+# a template may add this much to a conversation, and write each of its characters this often
 OUTPUT_LIMIT = 8 * 1024 * 1024
+OUTPUT_PER_INPUT = 4
 TEMPLATE_LIMIT = 1024 * 1024
 VOCABULARIES = 8
 WORDS_LIMIT = 500
@@ -33,7 +35,11 @@ Object = dict[str, Json]
 
 
 class OutputTooLong(Exception):
-    """The template wrote more than any context holds."""
+    """The template wrote far more than it was given."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(limit)
+        self.limit = limit
 
 
 class Renderer:
@@ -49,8 +55,8 @@ class Renderer:
             return self._learn(job) if isinstance(job, Learn) else self._render(job)
         except MemoryError:
             return Refused("memory", "it needs too much memory")
-        except OutputTooLong:
-            return Refused("output", f"it writes more than {OUTPUT_LIMIT:,} characters")
+        except OutputTooLong as fault:
+            return Refused("output", f"it writes more than {fault.limit:,} characters")
         except SecurityError as fault:
             return Refused("forbidden", _words(fault))
         except TemplateSyntaxError as fault:
@@ -87,6 +93,7 @@ class _Rendering:
         self._template = template
         self._tokens = tokens
         self._marks = marks
+        self._limit = OUTPUT_LIMIT + OUTPUT_PER_INPUT * _length(job)
         self._surroundings = self._protected(job.extra) | {"tools": None}
         if job.tools:
             self._surroundings["tools"] = [self._protected(tool) for tool in job.tools]
@@ -122,8 +129,8 @@ class _Rendering:
             }
         ):
             length += len(piece)
-            if length > OUTPUT_LIMIT:
-                raise OutputTooLong
+            if length > self._limit:
+                raise OutputTooLong(self._limit)
             pieces.append(piece)
         return "".join(pieces)
 
@@ -181,6 +188,11 @@ def _marks_for(job: Render) -> Marks:
     return lookalikes.choose_marks(
         (job.template, job.bos, job.eos, *lookalikes.strings([said, cast(Json, job.tools), job.extra]))
     )
+
+
+def _length(job: Render) -> int:
+    said = cast(list[Json], msgspec.to_builtins((job.messages, job.tools, job.extra)))
+    return sum(map(len, lookalikes.strings(said)))
 
 
 def _once(bos: str, text: str) -> str:

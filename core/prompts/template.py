@@ -204,8 +204,13 @@ def _segments(answer: Answer) -> list[Segment]:
         case Rendered(segments):
             return segments
         case Refused(fault, message):
-            raise TemplateRefused(_SENTENCES[fault].format(message), hint=_HINT, fault=fault)
-    raise TemplateRefused(_SENTENCES["crash"].format("its process gave no answer"), hint=_HINT, fault="crash")
+            raise TemplateRefused(_sentence(fault, message), hint=_HINT, fault=fault)
+    raise TemplateRefused(_SENTENCES["crash"].format("its process gave no answer."), hint=_HINT, fault="crash")
+
+
+def _sentence(fault: Fault, message: str) -> str:
+    said = _SENTENCES[fault].format(message.rstrip())
+    return said if said.endswith((".", "!", "?", "…")) else f"{said}."
 
 
 def _encoded(job: Job) -> bytes:
