@@ -173,6 +173,15 @@ class Bridge(QObject):
 
         self._wish("server", "on" if on else "off", work)
 
+    def reopen_server(self, host: str, port: int) -> None:
+        """Open the public port where it was before the service was lost; ``server_read`` follows."""
+
+        async def work(service: Service) -> None:
+            await service.start_server(host=host, port=port)
+            await self._courier.read_server(service)
+
+        self._wish("reopen", f"{host}:{port}", work)
+
     # ---- inside
 
     def _wish(self, name: str, subject: str, work: Wish) -> None:

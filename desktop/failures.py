@@ -1,5 +1,7 @@
 """Errors in the person's language: the service tells a code and an English sentence."""
 
+from pathlib import PurePath
+
 from PySide6.QtCore import QCoreApplication, QLocale
 
 from octavo.core.errors import ErrorReport
@@ -9,14 +11,34 @@ def sentence(report: ErrorReport) -> str:
     """Say what happened: in English as the service said it, else by the code, where it is known."""
     if QLocale().language() == QLocale.Language.English:
         return report.message
-    return _known().get(report.code) or report.message
+    return _known().get(_key(report)) or report.message
 
 
 def advice(report: ErrorReport) -> str:
     """Say what to do, where the service said it in the person's language."""
-    if QLocale().language() == QLocale.Language.English or report.code not in _known():
+    if QLocale().language() == QLocale.Language.English or _key(report) not in _known():
         return report.hint
     return ""
+
+
+def facts(report: ErrorReport) -> str:
+    """Give what the sentence leaves out: file name, the service's own words under a translation."""
+    said = sentence(report)
+    own = report.message if report.message != said else ""
+    path = report.details.get("path")
+    name = PurePath(path).name if isinstance(path, str) else ""
+    if not name or name in said or name in own:
+        return own
+    return f"{name}: {own}" if own else name
+
+
+def told(report: ErrorReport) -> str:
+    """Say what happened and its facts in one line."""
+    return f"{sentence(report)} {facts(report)}".strip()
+
+
+def _key(report: ErrorReport) -> str:
+    return "service_ended" if "ended_while" in report.details else report.code
 
 
 def _known() -> dict[str, str]:
@@ -40,6 +62,10 @@ def _known() -> dict[str, str]:
         ),
         "queue_full": translate("Failures", "Too many requests are waiting."),
         "service_unavailable": translate("Failures", "Octavo's service doesn't answer."),
+        "service_ended": translate(
+            "Failures", "Octavo's service ended unexpectedly while this was written. The text so far is kept."
+        ),
+        "model_unloaded": translate("Failures", "The model was unloaded while it answered."),
         "storage_failed": translate("Failures", "A file can't be written; the disk may be full."),
         "template_refused": translate("Failures", "The model's chat template could not be used."),
         "conflict": translate("Failures", "That isn't possible at the moment."),

@@ -36,7 +36,11 @@ def memory(size_bytes: int) -> str:
 
 
 def file_size(size_bytes: int) -> str:
-    """Write the size of a file in MB or GB (powers of ten), with the unit."""
+    """Write the size of a file in B, KB, MB or GB (powers of ten), with the unit."""
+    if size_bytes < 10**3:
+        return f"{count(size_bytes)} B"
+    if size_bytes < 10**6:
+        return f"{QLocale().toString(size_bytes / 10**3, 'f', 0)} KB"
     if size_bytes < 10**9:
         return f"{QLocale().toString(size_bytes / 10**6, 'f', 0)} MB"
     return f"{QLocale().toString(size_bytes / 10**9, 'f', 2)} GB"

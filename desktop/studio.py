@@ -47,6 +47,8 @@ class Studio(QObject):
         self.instances: dict[str, InstanceStatus] = {}
         self.figures: FiguresSampled | None = None
         self.server = ServerRead(False, "127.0.0.1", 0)
+        self.lost_port: ServerRead | None = None
+        self.port_error: ErrorReport | None = None
         self.current = remembered.text("model")
         self.is_listed = False
         self._ejected = False
@@ -113,6 +115,20 @@ class Studio(QObject):
         """Open the public port, or close it."""
         self.bridge.switch_server(not self.server.is_on)
 
+    @Slot()
+    def reopen_port(self) -> None:
+        """Open the public port again where a lost service had it open."""
+        self.port_error = None
+        if self.lost_port is not None:
+            self.bridge.reopen_server(self.lost_port.host, self.lost_port.port)
+        self.server_changed.emit()
+
+    @Slot()
+    def forget_port(self) -> None:
+        """Leave the public port closed."""
+        self.lost_port = self.port_error = None
+        self.server_changed.emit()
+
     # ---- news
 
     @Slot(Connection)
@@ -120,11 +136,12 @@ class Studio(QObject):
         self.connection = connection
         if connection.state == "lost":
             self.instances, self.figures = {}, None
-            self.server = ServerRead(False, self.server.host, self.server.port)
+            self._lose_port()
             self.figures_changed.emit()
             self.server_changed.emit()
         elif connection.state == "connected":
             self._settle()
+            self.reopen_port()
         self.connection_changed.emit()
         self.current_changed.emit()
 
@@ -146,6 +163,8 @@ class Studio(QObject):
     @Slot(ServerRead)
     def _on_server_read(self, server: ServerRead) -> None:
         self.server = server
+        if server.is_on:
+            self.lost_port = self.port_error = None
         self.server_changed.emit()
 
     @Slot(object)
@@ -167,6 +186,16 @@ class Studio(QObject):
     def _on_wish_failed(self, failed: WishFailed) -> None:
         if failed.wish == "load":
             self._load_ended(failed.subject, failed.error)
+        elif failed.wish == "reopen" and failed.error.code != "service_unavailable":
+            self.port_error = failed.error
+            self.server_changed.emit()
+
+    def _lose_port(self) -> None:
+        """Note where the port was open; a service that is started anew doesn't know."""
+        if self.server.is_on:
+            self.lost_port = self.server
+        self.port_error = None
+        self.server = ServerRead(False, self.server.host, self.server.port)
 
     def _load_moved(self, instance: str, model: str, share: float) -> None:
         status = InstanceStatus(instance=instance, model=model, state="loading", share=share)

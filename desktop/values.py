@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Literal
 
 from octavo.core.chats.types import Chat, ChatSummary, ReplyEvent, ReplyStarted
@@ -26,6 +27,17 @@ class ModelEntry:
     context: int = 0
     architecture: str = ""
     fault: str = ""
+    path: str = ""
+
+    @property
+    def file(self) -> str:
+        """Give the name of its file."""
+        return PurePath(self.path).name or self.name
+
+    @property
+    def reason(self) -> str:
+        """Say why it can't be used, without the file's name in front."""
+        return self.fault.removeprefix(f"{self.file}: ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,4 +190,5 @@ def _model_entry(record: "ModelRecord") -> ModelEntry:
         context=record.max_context_length,
         architecture=record.architecture,
         fault=record.fault or "",
+        path=record.path,
     )

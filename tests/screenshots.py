@@ -4,6 +4,7 @@
 tests, so that the pictures show the same content every time.
 """
 
+import argparse
 import os
 import shutil
 import sys
@@ -14,7 +15,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
-os.environ["OCTAVO_HOME"] = tempfile.mkdtemp(prefix="octavo-pictures-")
 sys.path.insert(0, str(ROOT))
 
 from PySide6.QtCore import QEvent  # noqa: E402
@@ -48,20 +48,35 @@ STATS = MessageStats(
 
 
 def main() -> int:
-    """Take all pictures; names given as arguments choose some."""
+    """Take all pictures, or those of the views that are named."""
+    chosen = _chosen()
     application = make_application()
-    shutil.rmtree(PICTURES, ignore_errors=True)
-    PICTURES.mkdir(parents=True)
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="octavo-pictures-") as folder:
+        os.environ["OCTAVO_HOME"] = folder
+        _take_all(application, chosen)
+    if "chat" in chosen:
+        (ROOT / "docs").mkdir(exist_ok=True)
+        shutil.copyfile(PICTURES / "chat-dark-en.png", ROOT / "docs" / "window.png")
+    return 0
+
+
+def _chosen() -> list[str]:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("view", nargs="*", help=f"which to take, of {', '.join(POSES)}; without one, all")
+    named: list[str] = parser.parse_args().view
+    if unknown := [name for name in named if name not in POSES]:
+        parser.error(f"there is no view {', '.join(unknown)}")
+    return named or list(POSES)
+
+
+def _take_all(application: QApplication, chosen: list[str]) -> None:
     for language in ("en", "ko"):
         for theme in ("dark", "light"):
-            for name, pose in POSES.items():
+            for name in chosen:
                 picture = PICTURES / f"{name}-{theme}-{language}.png"
-                _take(application, picture, pose, theme, language)
+                _take(application, picture, POSES[name], theme, language)
                 print(picture.relative_to(ROOT))
-    (ROOT / "docs").mkdir(exist_ok=True)
-    shutil.copyfile(PICTURES / "chat-dark-en.png", ROOT / "docs" / "window.png")
-    shutil.rmtree(os.environ["OCTAVO_HOME"], ignore_errors=True)
-    return 0
 
 
 def _take(

@@ -23,7 +23,7 @@ from octavo.desktop.theme.look import colour
 from octavo.desktop.values import ModelEntry
 from octavo.desktop.widgets.dot import State, paint_dot
 
-ROW = 40
+ROW, BROKEN_ROW = 40, 48
 KEY_ROLE = Qt.ItemDataRole.UserRole + 1
 ENTRY_ROLE = Qt.ItemDataRole.UserRole + 2
 STATUS_ROLE = Qt.ItemDataRole.UserRole + 3
@@ -88,12 +88,11 @@ class ModelListModel(QAbstractListModel):
         status = self._studio.instance_of(entry.key)
         match role:
             case Qt.ItemDataRole.DisplayRole:
-                return entry.name
+                return entry.file if entry.fault else entry.name
             case Qt.ItemDataRole.AccessibleTextRole:
-                parts = (entry.name, entry.quant, file_size(entry.size_bytes), state_text(entry, status))
-                return ", ".join(part for part in parts if part)
+                return _spoken(entry, status)
             case Qt.ItemDataRole.ToolTipRole:
-                return entry.fault or entry.key
+                return f"{entry.path}\n{entry.reason}" if entry.fault else entry.key
             case x if x == KEY_ROLE:
                 return entry.key
             case x if x == ENTRY_ROLE:
@@ -113,8 +112,8 @@ class ModelDelegate(QStyledItemDelegate):
     """Paints a model's row."""
 
     def sizeHint(self, option: QStyleOptionViewItem, index: _Index) -> QSize:
-        """Give the height of a row."""
-        return QSize(200, ROW)
+        """Give the height of a row; a file that can't be used has two lines."""
+        return QSize(200, BROKEN_ROW if index.data(ENTRY_ROLE).fault else ROW)
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: _Index) -> None:
         """Paint one row: dot, name and quant left, state and size right."""
@@ -125,10 +124,17 @@ class ModelDelegate(QStyledItemDelegate):
         paint_dot(painter, QRectF(inner.left(), inner.center().y() - 3.5, 8, 8), dot_of(status))
         size = file_size(entry.size_bytes) if entry.size_bytes else ""
         right = _paint_right(painter, inner, size, "muted", 72)
-        right = _paint_right(
-            painter, right, state_text(entry, status), "bad" if entry.fault else "secondary", 0
-        )
-        _paint_name(painter, right.adjusted(20, 0, -8, 0), entry)
+        if entry.fault:
+            _paint_broken(painter, right.adjusted(20, 4, -8, -4), entry)
+        else:
+            right = _paint_right(painter, right, state_text(entry, status), "secondary", 0)
+            _paint_name(painter, right.adjusted(20, 0, -8, 0), entry)
+
+
+def _spoken(entry: ModelEntry, status: InstanceStatus | None) -> str:
+    name = entry.file if entry.fault else entry.name
+    parts = (name, entry.quant, file_size(entry.size_bytes), state_text(entry, status), entry.reason)
+    return ", ".join(part for part in parts if part)
 
 
 def _paint_ground(painter: QPainter, rect: QRect, state: QStyle.StateFlag) -> None:
@@ -152,7 +158,7 @@ def _paint_right(painter: QPainter, room: QRect, text: str, role: str, least: in
 
 def _paint_name(painter: QPainter, room: QRect, entry: ModelEntry) -> None:
     painter.setFont(ui_font("body", 500))
-    painter.setPen(colour("muted" if entry.fault else "text"))
+    painter.setPen(colour("text"))
     metrics = painter.fontMetrics()
     chip_wide = metrics.horizontalAdvance(entry.quant) + 12 if entry.quant else 0
     name = metrics.elidedText(entry.name, Qt.TextElideMode.ElideRight, room.width() - chip_wide - 8)
@@ -160,6 +166,18 @@ def _paint_name(painter: QPainter, room: QRect, entry: ModelEntry) -> None:
     if entry.quant:
         left = room.left() + metrics.horizontalAdvance(name) + 8
         paint_chip(painter, QRect(left, room.center().y() - 9, chip_wide, 20), entry.quant)
+
+
+def _paint_broken(painter: QPainter, room: QRect, entry: ModelEntry) -> None:
+    """Paint the file's name and, under it, why it can't be used."""
+    half = room.height() // 2
+    lines = ((entry.file, ui_font("body", 500), "muted", 0), (entry.reason, ui_font("caption"), "bad", half))
+    for text, font, role, down in lines:
+        painter.setFont(font)
+        painter.setPen(colour(role))
+        line = QRect(room.left(), room.top() + down, room.width(), half)
+        shown = painter.fontMetrics().elidedText(text, Qt.TextElideMode.ElideRight, line.width())
+        painter.drawText(line, Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextSingleLine, shown)
 
 
 def paint_chip(painter: QPainter, place: QRect, text: str) -> None:

@@ -1,6 +1,6 @@
 """The conversation: a column of questions and answers that follows its end while the person is there."""
 
-from PySide6.QtCore import QEvent, Qt, QUrl, Signal, Slot
+from PySide6.QtCore import QEvent, QPoint, Qt, QUrl, Signal, Slot
 from PySide6.QtGui import QDesktopServices, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QMessageBox, QScrollArea, QVBoxLayout, QWidget
 
@@ -64,7 +64,7 @@ class Conversation(QScrollArea):
             self._messages.addWidget(self._built(message))
         self._earlier.setVisible(bool(self._older))
         if self._last_answer is not None:
-            self._last_answer.caption.allow_again(True)
+            self._last_answer.allow_again(True)
         if has_reply and self._last_answer is not None and turns and turns[-1].role == "assistant":
             self._answer = self._last_answer
         self._follows = True
@@ -90,7 +90,7 @@ class Conversation(QScrollArea):
         last = self._messages.itemAt(self._messages.count() - 1)
         at_end = last.widget() if last is not None else None
         if self._last_answer is not None:
-            self._last_answer.caption.allow_again(False)
+            self._last_answer.allow_again(False)
         self._answer = at_end if isinstance(at_end, AnswerView) else self._new_answer()
         if self._answer is not at_end:
             self._messages.addWidget(self._answer)
@@ -132,6 +132,13 @@ class Conversation(QScrollArea):
             )
             self._answer.end(message)
             self._answer = None
+
+    def order_tabs(self) -> None:
+        """Let Tab go through what is shown from top to bottom; Qt would put it last, by its age."""
+        before: QWidget = self
+        for control in self._controls():
+            QWidget.setTabOrder(before, control)
+            before = control
 
     @Slot()
     def go_to_end(self) -> None:
@@ -182,6 +189,15 @@ class Conversation(QScrollArea):
         self.setWidgetResizable(True)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setFrameShape(self.Shape.NoFrame)
+
+    def _controls(self) -> list[QWidget]:
+        found = [
+            child
+            for child in self._body.findChildren(QWidget)
+            if child.focusPolicy() & Qt.FocusPolicy.TabFocus and child.isVisibleTo(self._body)
+        ]
+        places = {child: child.mapTo(self._body, QPoint(0, 0)) for child in found}
+        return sorted(found, key=lambda child: (places[child].y(), places[child].x()))
 
     def _built(self, message: ChatMessage) -> QWidget:
         if message.role == "user":

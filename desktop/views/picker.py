@@ -139,8 +139,8 @@ class PickerPopup(QFrame):
 
     def open(self) -> None:
         """Show the list under the pill, the current model marked."""
-        rows = max(1, min(MOST_ROWS, self._model.rowCount()))
-        self._list.setFixedHeight(rows * ROW)
+        shown = range(min(MOST_ROWS, self._model.rowCount()))
+        self._list.setFixedHeight(max(ROW, sum(self._list.sizeHintForRow(row) for row in shown)))
         self.setFixedWidth(max(self._pill.width(), 420))
         self.adjustSize()
         self.move(self._pill.mapTo(self._window, self._pill.rect().bottomLeft()) + QPoint(0, 5))

@@ -9,14 +9,13 @@ from PySide6.QtWidgets import QHBoxLayout, QMainWindow, QStackedWidget, QVBoxLay
 from octavo.core.events import ActionTaken, AnyEvent, ServerChanged
 from octavo.desktop.actions import Actions, Handler
 from octavo.desktop.dialogue import Dialogue
-from octavo.desktop.failures import advice, sentence
 from octavo.desktop.language import Language
 from octavo.desktop.lists.models import state_text
 from octavo.desktop.studio import Studio
 from octavo.desktop.theme.look import Look
 from octavo.desktop.values import ChatsListed, Preferences, WishFailed
 from octavo.desktop.views.chat import ChatPage
-from octavo.desktop.views.notice import ConnectionNotice
+from octavo.desktop.views.notice import ConnectionNotice, PortNotice
 from octavo.desktop.views.palette import CommandPalette, Entry
 from octavo.desktop.views.picker import PickerPopup
 from octavo.desktop.views.rail import Rail
@@ -25,7 +24,7 @@ from octavo.desktop.views.top_bar import TopBar
 from octavo.desktop.widgets.strip import MemoryStrip
 from octavo.desktop.widgets.toast import Toast
 
-_TOLD_IN_PLACE = ("ask", "answer_again", "make", "load", "open", "read", "follow")
+_TOLD_IN_PLACE = ("ask", "answer_again", "make", "load", "open", "read", "follow", "reopen")
 
 
 class Window(QMainWindow):
@@ -41,6 +40,7 @@ class Window(QMainWindow):
         self.toast = Toast(self)
         self.dialogue = Dialogue(studio, self)
         self.chat = ChatPage(studio, self.dialogue, self.toast)
+        self.toast.keep_clear_of(self.chat.composer)
         self.settings = SettingsPage(studio)
         self.rail = Rail()
         self.top_bar = TopBar(studio)
@@ -76,6 +76,11 @@ class Window(QMainWindow):
         if event.type() == QEvent.Type.LanguageChange:
             self.retranslate()
 
+    def focusNextPrevChild(self, forward: bool) -> bool:
+        """Give what was written meanwhile its place in the order before Tab moves on."""
+        self.chat.conversation.order_tabs()
+        return super().focusNextPrevChild(forward)
+
     def closeEvent(self, event: QCloseEvent) -> None:
         """Finish what was put off, remember the window's shape, end the connection."""
         self.chat.settle()
@@ -96,6 +101,7 @@ class Window(QMainWindow):
         right.setSpacing(0)
         right.addWidget(self.top_bar)
         right.addWidget(ConnectionNotice(self._studio))
+        right.addWidget(PortNotice(self._studio))
         right.addWidget(self._pages, 1)
         across = QHBoxLayout()
         across.setSpacing(0)
@@ -238,11 +244,12 @@ class Window(QMainWindow):
     @Slot(object)
     def _on_event_arrived(self, event: AnyEvent) -> None:
         if isinstance(event, ServerChanged) and event.error is not None:
-            self.toast.show_text(sentence(event.error))
+            if self._studio.lost_port is None:  # else the notice says it
+                self.toast.show_report(event.error)
         elif isinstance(event, ActionTaken):
             self.toast.show_text(event.text)
 
     @Slot(WishFailed)
     def _on_wish_failed(self, failed: WishFailed) -> None:
         if failed.wish not in _TOLD_IN_PLACE:
-            self.toast.show_text(f"{sentence(failed.error)} {advice(failed.error)}".strip())
+            self.toast.show_report(failed.error)

@@ -38,7 +38,10 @@ class WritingLine(QWidget):
 
     def show_loading(self, share: float) -> None:
         """Say how far the model is loaded."""
-        self._say(self.tr("Loading model {share} %").format(share=round(share * 100)), "")
+        if share >= 1:  # the model is there, and the first piece of the prompt isn't read yet
+            self._say(self.tr("Reading prompt…"), "")
+        else:
+            self._say(self.tr("Loading model {share} %").format(share=int(share * 100)), "")
 
     def show_reading(self, done: int, total: int) -> None:
         """Say how much of the prompt is read."""
@@ -84,10 +87,9 @@ class CaptionLine(QWidget):
         self._copy.clicked.connect(self.copy_wanted)
         self._again.clicked.connect(self.again_wanted)
 
-    def show_message(self, message: ChatMessage, is_last: bool) -> None:
-        """Show the facts of an answer; only the last one can be written again."""
+    def show_message(self, message: ChatMessage) -> None:
+        """Show the facts of an answer."""
         self._message = message
-        self._again.setVisible(is_last)
         self.retranslate()
 
     def allow_again(self, allowed: bool) -> None:
@@ -187,10 +189,17 @@ class AnswerView(QWidget):
         self.markdown.finish()
         self.markdown.set_caret(False)
         self.markdown.setVisible(bool(message.content))
-        self.caption.show_message(message, is_last)
+        self.caption.show_message(message)
         self._foot.setCurrentWidget(self.caption)
         if message.error is not None:
             self.show_error(message.error)
+        self.allow_again(is_last)
+
+    def allow_again(self, allowed: bool) -> None:
+        """Offer to write the answer again, which only the last one can be, or don't."""
+        self.caption.allow_again(allowed)
+        if self._error is not None:
+            self._error.allow_retry(allowed)
 
     def show_error(self, error: ErrorReport) -> None:
         """Put an error under the text."""
@@ -198,7 +207,8 @@ class AnswerView(QWidget):
             self._error = ErrorPanel()
             self._error.retry_wanted.connect(self.again_wanted)
             self._column.insertWidget(1, self._error)
-        self._error.show_report(error, self.tr("The answer could not be written"))
+        broke_off = self.tr("The answer broke off") if self.text else ""
+        self._error.show_report(error, broke_off or self.tr("The answer could not be written"))
         self.markdown.set_caret(False)
 
     def _remove_error(self) -> None:

@@ -5,7 +5,7 @@ from PySide6.QtGui import QGuiApplication, QPainter, QPainterPath, QPaintEvent, 
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPlainTextEdit, QVBoxLayout, QWidget
 
 from octavo.core.errors import Detail, ErrorReport
-from octavo.desktop.failures import advice, sentence
+from octavo.desktop.failures import advice, facts, sentence
 from octavo.desktop.theme.icons import icon, picture
 from octavo.desktop.theme.look import colour
 from octavo.desktop.widgets.buttons import button, caption_button
@@ -28,6 +28,7 @@ class ErrorPanel(QFrame):
         self._sign = QLabel()
         self._title = label(size="reading", weight=600)
         self._message = _wrapped("secondary")
+        self._facts = _wrapped("muted")
         self._hint = _wrapped("text")
         self._retry = button("normal", "refresh-cw")
         self._retry.setVisible(can_retry)
@@ -51,13 +52,19 @@ class ErrorPanel(QFrame):
         self._details.setPlainText(_details(report))
         self.retranslate()
 
+    def allow_retry(self, allowed: bool) -> None:
+        """Show or hide the button."""
+        self._retry.setVisible(allowed)
+
     def retranslate(self) -> None:
         """Write the texts in the present language."""
         self._title.setText(self._title_given or self.tr("That didn't work"))
         self.setAccessibleName(self._title.text())
         self._message.setText(sentence(self._report))
+        self._facts.setText(facts(self._report))
         self._hint.setText(advice(self._report))
-        self._hint.setVisible(bool(self._hint.text()))
+        for part in (self._facts, self._hint):
+            part.setVisible(bool(part.text()))
         self._retry.setText(self.tr("Try again"))
         self._fold.setText(self.tr("Details"))
         self._copy.describe(self.tr("Copy the details"))
@@ -101,7 +108,7 @@ class ErrorPanel(QFrame):
         actions.addStretch(1)
         column = QVBoxLayout()
         column.setSpacing(8)
-        for part in (self._title, self._message, self._hint):
+        for part in (self._title, self._message, self._facts, self._hint):
             column.addWidget(part)
         column.addLayout(actions)
         column.addWidget(self._box)

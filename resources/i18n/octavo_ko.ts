@@ -55,6 +55,10 @@
 <context>
     <name>AnswerView</name>
     <message>
+        <source>The answer broke off</source>
+        <translation>답변이 중간에 끊겼습니다</translation>
+    </message>
+    <message>
         <source>The answer could not be written</source>
         <translation>답변을 쓰지 못했습니다</translation>
     </message>
@@ -327,11 +331,11 @@
 <context>
     <name>ConnectionNotice</name>
     <message>
-        <source>Octavo's service stopped. It is being started again; what was written is kept.</source>
+        <source>Octavo&apos;s service stopped. It is being started again; what was written is kept.</source>
         <translation>Octavo 서비스가 멈춰서 다시 시작하고 있습니다. 작성된 내용은 보관됩니다.</translation>
     </message>
     <message>
-        <source>Octavo's service does not start, trying again: {reason}</source>
+        <source>Octavo&apos;s service does not start, trying again: {reason}</source>
         <translation>Octavo 서비스가 시작되지 않아 다시 시도하고 있습니다: {reason}</translation>
     </message>
 </context>
@@ -365,7 +369,7 @@
 <context>
     <name>ErrorPanel</name>
     <message>
-        <source>That didn't work</source>
+        <source>That didn&apos;t work</source>
         <translation>작업을 마치지 못했습니다</translation>
     </message>
     <message>
@@ -384,7 +388,7 @@
 <context>
     <name>Failures</name>
     <message>
-        <source>The conversation is longer than the model's context.</source>
+        <source>The conversation is longer than the model&apos;s context.</source>
         <translation>대화가 모델의 컨텍스트보다 깁니다.</translation>
     </message>
     <message>
@@ -400,7 +404,7 @@
         <translation>올바른 GGUF 모델 파일이 아닙니다.</translation>
     </message>
     <message>
-        <source>The file can't be read.</source>
+        <source>The file can&apos;t be read.</source>
         <translation>파일을 읽을 수 없습니다.</translation>
     </message>
     <message>
@@ -408,7 +412,7 @@
         <translation>이 파일이 놓일 자리에 이미 파일이 있습니다.</translation>
     </message>
     <message>
-        <source>The model is answering and can't be unloaded now.</source>
+        <source>The model is answering and can&apos;t be unloaded now.</source>
         <translation>모델이 답변 중이라 지금은 내릴 수 없습니다.</translation>
     </message>
     <message>
@@ -420,7 +424,7 @@
         <translation>엔진이 다른 프로세서용으로 빌드되었습니다.</translation>
     </message>
     <message>
-        <source>There isn't enough free memory for the model.</source>
+        <source>There isn&apos;t enough free memory for the model.</source>
         <translation>모델을 올릴 여유 메모리가 부족합니다.</translation>
     </message>
     <message>
@@ -428,7 +432,7 @@
         <translation>엔진이 답변을 계속하지 못했습니다.</translation>
     </message>
     <message>
-        <source>The model's process ended by itself. It starts again with the next question.</source>
+        <source>The model&apos;s process ended by itself. It starts again with the next question.</source>
         <translation>모델 프로세스가 스스로 종료되었습니다. 다음 질문 때 다시 시작됩니다.</translation>
     </message>
     <message>
@@ -436,19 +440,27 @@
         <translation>대기 중인 요청이 너무 많습니다.</translation>
     </message>
     <message>
-        <source>Octavo's service doesn't answer.</source>
+        <source>Octavo&apos;s service doesn&apos;t answer.</source>
         <translation>Octavo 서비스가 응답하지 않습니다.</translation>
     </message>
     <message>
-        <source>A file can't be written; the disk may be full.</source>
+        <source>Octavo&apos;s service ended unexpectedly while this was written. The text so far is kept.</source>
+        <translation>이 답변을 쓰는 동안 Octavo 서비스가 예기치 않게 종료되었습니다. 그때까지 쓴 내용은 보관됩니다.</translation>
+    </message>
+    <message>
+        <source>The model was unloaded while it answered.</source>
+        <translation>답변하는 동안 모델이 메모리에서 내려졌습니다.</translation>
+    </message>
+    <message>
+        <source>A file can&apos;t be written; the disk may be full.</source>
         <translation>파일을 쓸 수 없습니다. 디스크가 가득 찼을 수 있습니다.</translation>
     </message>
     <message>
-        <source>The model's chat template could not be used.</source>
+        <source>The model&apos;s chat template could not be used.</source>
         <translation>모델의 채팅 템플릿을 쓸 수 없습니다.</translation>
     </message>
     <message>
-        <source>That isn't possible at the moment.</source>
+        <source>That isn&apos;t possible at the moment.</source>
         <translation>지금은 할 수 없습니다.</translation>
     </message>
     <message>
@@ -478,7 +490,7 @@
 <context>
     <name>ModelListModel</name>
     <message>
-        <source>can't be used</source>
+        <source>can&apos;t be used</source>
         <translation>사용할 수 없음</translation>
     </message>
     <message>
@@ -545,6 +557,21 @@
     <message>
         <source>Add a .gguf file</source>
         <translation>.gguf 파일 추가</translation>
+    </message>
+</context>
+<context>
+    <name>PortNotice</name>
+    <message>
+        <source>Switch on again</source>
+        <translation>다시 켜기</translation>
+    </message>
+    <message>
+        <source>Leave it off</source>
+        <translation>꺼진 채로 두기</translation>
+    </message>
+    <message>
+        <source>The API server was on at {address} and is off now. {reason}</source>
+        <translation>{address}에서 켜져 있던 API 서버가 지금은 꺼져 있습니다. {reason}</translation>
     </message>
 </context>
 <context>
@@ -679,6 +706,10 @@
     <message>
         <source>Waiting for the model</source>
         <translation>모델을 기다리는 중</translation>
+    </message>
+    <message>
+        <source>Reading prompt…</source>
+        <translation>프롬프트 읽는 중…</translation>
     </message>
     <message>
         <source>Loading model {share} %</source>

@@ -20,7 +20,7 @@ from octavo.core.chats.types import (
 )
 from octavo.core.client.types import ImportAnswer, Lease, ModelRecord, Quantization, ServerStatus, StreamEvent
 from octavo.core.config.paths import Home
-from octavo.core.errors import ChatNotFound, LoadFailed, ServiceUnavailable
+from octavo.core.errors import ChatNotFound, Conflict, ErrorReport, LoadFailed, ServiceUnavailable
 from octavo.core.events import (
     ChatChanged,
     FiguresSampled,
@@ -67,6 +67,7 @@ class FakeHouse:
         self.words = ["Hello", " from", " the", " fake."]
         self.pause_s = 0.0
         self.load_error: LoadFailed | None = None
+        self.port_error: Conflict | None = None
         self.clients: list[FakeClient] = []
         self.opened = 0
         self.refuse_opening = False
@@ -93,6 +94,8 @@ class FakeHouse:
             client.loop.call_soon_threadsafe(client.break_off)
         self.clients = []
         self.instances = {}
+        self.status = ServerStatus(False, "127.0.0.1", 1234)
+        self.chats = {chat.id: _broken_off(chat) for chat in self.chats.values()}
 
     def publish(self, event: StreamEvent) -> None:
         """Send an event to every connection; thread-safe."""
@@ -182,16 +185,24 @@ class FakeClient:
         return self.house.status
 
     async def start_server(self, **options: object) -> ServerStatus:
-        return await self._switch(True)
+        self._called(f"start_server {options}")
+        if self.house.port_error is not None:
+            self._tell_port(self.house.port_error.report())
+            raise self.house.port_error
+        return await self._switch(True, **options)
 
     async def stop_server(self) -> ServerStatus:
         return await self._switch(False)
 
-    async def _switch(self, on: bool) -> ServerStatus:
+    async def _switch(self, on: bool, host: object = None, port: object = None) -> ServerStatus:
         self._called(f"server {on}")
-        self.house.status = ServerStatus(on, "127.0.0.1", 1234)
-        self.house.publish(ServerChanged(is_on=on, host="127.0.0.1", port=1234))
+        self.house.status = ServerStatus(on, str(host or "127.0.0.1"), int(str(port or 1234)))
+        self._tell_port()
         return self.house.status
+
+    def _tell_port(self, error: ErrorReport | None = None) -> None:
+        status = self.house.status
+        self.house.publish(ServerChanged(is_on=status.is_on, host=status.host, port=status.port, error=error))
 
     async def chats(self) -> list[ChatSummary]:
         self._called("chats")
@@ -309,6 +320,21 @@ class FakeClient:
         reply = held.reply if state == "writing" else None
         self.house.chats[chat] = msgspec.structs.replace(held, messages=changed, reply=reply)
         return next(turn for turn in changed if turn.id == message)
+
+
+def _broken_off(chat: Chat) -> Chat:
+    """What the store makes of a chat that was being answered when the service was killed."""
+    error = ErrorReport(
+        "service_unavailable",
+        "The service ended while this was written.",
+        hint="The text so far is kept. Try again for a whole answer.",
+        details={"ended_while": "writing"},
+    )
+    turns = [
+        msgspec.structs.replace(turn, state="failed", error=error) if turn.state == "writing" else turn
+        for turn in chat.messages
+    ]
+    return msgspec.structs.replace(chat, messages=turns, reply=None)
 
 
 def figures(

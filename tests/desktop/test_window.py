@@ -105,35 +105,6 @@ def test_escape_stops_an_answer_and_its_text_stays(
     assert not window.actions_table["stop"].isEnabled()
 
 
-def test_a_service_that_dies_in_a_reply_loses_no_text_and_comes_back(
-    studio_window: Opened, house: FakeHouse, qtbot: QtBot
-) -> None:
-    house.holds_replies = True
-    window, studio = studio_window()
-    type_and_send(window, "Hi")
-    qtbot.waitUntil(lambda: answer_of(window).text == "Hello from the fake.", timeout=WAIT_MS)
-    (chat_id,) = house.chats
-    kept = house.chats[chat_id]
-    house.chats[chat_id] = type(kept)(
-        **{name: getattr(kept, name) for name in kept.__struct_fields__ if name not in ("reply", "messages")},
-        messages=[
-            type(turn)(**{**{n: getattr(turn, n) for n in turn.__struct_fields__}, "state": "cancelled"})
-            if turn.state == "writing"
-            else turn
-            for turn in kept.messages
-        ],
-    )
-    house.die()
-    qtbot.waitUntil(lambda: not studio.is_connected, timeout=WAIT_MS)
-    assert answer_of(window).text == "Hello from the fake."
-    qtbot.waitUntil(lambda: studio.is_connected and not window.dialogue.is_busy, timeout=WAIT_MS)
-    assert answer_of(window).text == "Hello from the fake."
-    house.holds_replies = False
-    type_and_send(window, "Again?")
-    wait_for_answer(qtbot, window)
-    qtbot.waitUntil(lambda: studio.instance is not None, timeout=WAIT_MS)
-
-
 def test_a_question_that_could_not_be_put_comes_back(
     studio_window: Opened, house: FakeHouse, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -338,17 +309,31 @@ def _is_part_of_qt(widget: QWidget) -> bool:
     return widget.objectName().startswith("qt_") or isinstance(widget.parent(), QLineEdit)
 
 
-def test_tab_reaches_the_main_controls(window: Window) -> None:
+def test_tab_goes_from_the_list_over_the_conversation_and_the_composer_to_the_panel(
+    studio_window: Opened, qtbot: QtBot
+) -> None:
+    window, _ = studio_window()
+    type_and_send(window, "Hi")
+    wait_for_answer(qtbot, window)
+    window.chat.composer.edit.setPlainText("More")
     window.activateWindow()
-    window.chat.composer.edit.setFocus()
-    reached = set()
+    window.setFocus()
+    window.chat.list.findChildren(QLineEdit)[0].setFocus()
+    reached = ["Search chats"]
     for _ in range(40):
         QTest.keyClick(window.focusWidget(), Qt.Key.Key_Tab)
-        focused = window.focusWidget()
-        reached.add(
-            focused.accessibleName() or (focused.text() if isinstance(focused, QAbstractButton) else "")
-        )
-    assert {"Search chats", "New chat", "System prompt", "Temperature", "Chat"} <= reached
+        reached.append(_name(window.focusWidget()))
+    wanted = [
+        "Search chats",
+        "New chat",
+        "Copy the answer",
+        "Message",
+        "Send",
+        "System prompt",
+        "Temperature",
+    ]
+    assert sorted(wanted, key=reached.index) == wanted
+    assert {"Chat", "Search or run"} <= set(reached)
 
 
 def test_a_deletion_that_can_still_be_undone_is_carried_out_when_the_window_closes(

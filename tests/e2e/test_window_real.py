@@ -15,6 +15,7 @@ import pytest
 from octavo.core.chats.store import ChatStore
 from octavo.core.chats.types import Chat
 from octavo.core.client import ServiceClient
+from octavo.core.client.types import ServerStatus
 from octavo.core.config.paths import Home
 from octavo.core.errors import OctavoError
 from tests.e2e.screen import Screen, virtual_screen
@@ -82,12 +83,14 @@ def model_is_ready(home: Home) -> bool:
     return isinstance(instances, list) and any(status.state == "ready" for status in instances)
 
 
+async def newest(client: ServiceClient) -> Chat | None:
+    """Read the chat that was used last."""
+    chats = await client.chats()
+    return await client.chat(chats[0].id) if chats else None
+
+
 def answer_in(home: Home) -> str:
     """Give the text of the last answer of the newest chat, as far as it is written."""
-
-    async def newest(client: ServiceClient) -> Chat | None:
-        chats = await client.chats()
-        return await client.chat(chats[0].id) if chats else None
 
     chat = ask(home, newest)
     if not isinstance(chat, Chat) or not chat.messages or chat.messages[-1].role != "assistant":
@@ -155,6 +158,28 @@ def begin_long_answer(screen: Screen, app: "subprocess.Popen[bytes]", home: Home
     screen.type("Write a very long story about a printer.")
     screen.press("Return")
     wait_for("the first text of an answer", lambda: answer_in(home), 60)
+
+
+def test_a_service_killed_with_the_api_on_comes_back_with_it(
+    screen: Screen, app: "subprocess.Popen[bytes]", home: Home
+) -> None:
+    """``kill -9`` in an answer: the port is open again where it was, and the answer says what happened."""
+    begin_long_answer(screen, app, home)
+    opened = ask(home, lambda client: client.start_server(port=0))
+    assert isinstance(opened, ServerStatus) and opened.is_on
+    time.sleep(1)  # the window hears of it
+    (first,) = services_of(home)
+    first.kill()
+    killed = time.monotonic()
+    wait_for("another service", lambda: [p for p in services_of(home) if p.pid != first.pid], 30)
+    wait_for("the open port", lambda: ask(home, ServiceClient.server) == opened, 30)
+    print(f"the port was open again {time.monotonic() - killed:.1f} s after the service was killed")
+    left = ask(home, newest)
+    assert isinstance(left, Chat)
+    assert (left.reply, left.messages[-1].state) == (None, "failed")
+    assert left.messages[-1].content and left.messages[-1].error is not None
+    time.sleep(0.5)
+    screen.picture(PICTURES / "real-window-broken-off.png")
 
 
 def test_a_killed_window_takes_its_service_along_even_while_it_answers(

@@ -9,6 +9,7 @@ from collections.abc import Coroutine, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
+import msgspec
 import pytest
 
 from octavo.core.chats.database import migrations
@@ -153,17 +154,26 @@ def test_unanswered_turn_gets_an_answer(opened: Opened) -> None:
         opened.run(opened.store.begin_reply(opened.chat().id, None, model="m"))
 
 
-def test_answer_of_a_killed_service_is_cancelled_and_keeps_its_text(opened: Opened) -> None:
+def test_answer_of_a_killed_service_is_failed_and_keeps_its_text(opened: Opened) -> None:
     made = opened.chat()
     turn = opened.run(opened.store.begin_reply(made.id, "hi", model="m"))
     opened.run(opened.store.save_text(turn.reply.id, "half an ans"))
     opened.reopen()
     chat = opened.run(opened.store.chat(made.id))
-    assert (chat.reply, chat.messages[1].state, chat.messages[1].content) == (
-        None,
-        "cancelled",
-        "half an ans",
-    )
+    left = chat.messages[1]
+    assert (chat.reply, left.state, left.content) == (None, "failed", "half an ans")
+    assert left.error is not None
+    assert (left.error.code, left.error.details) == ("service_unavailable", {"ended_while": "writing"})
+    assert left.error.message == "The service ended while this was written."
+
+
+def test_answer_that_was_stopped_stays_cancelled(opened: Opened) -> None:
+    made = opened.chat()
+    turn = opened.run(opened.store.begin_reply(made.id, "hi", model="m"))
+    opened.run(opened.store.finish_message(msgspec.structs.replace(turn.reply, state="cancelled")))
+    opened.reopen()
+    kept = opened.run(opened.store.chat(made.id)).messages[1]
+    assert (kept.state, kept.error) == ("cancelled", None)
 
 
 def test_finished_message_keeps_its_figures(opened: Opened) -> None:
@@ -294,5 +304,5 @@ def test_killed_writer_leaves_a_sound_database(tmp_path: Path) -> None:
     assert store.set_aside is None
     chat = asyncio.run(store.chat(asyncio.run(store.chats())[0].id))
     assert len(chat.messages[1].content) >= 2 * saved[-1]
-    assert chat.messages[1].state == "cancelled"
+    assert chat.messages[1].state == "failed"
     asyncio.run(store.close())
