@@ -8,7 +8,7 @@ SETUP := $(or $(PYTHON),$(error Octavo needs Python 3.11 or newer; none was foun
 export OCTAVO_STARTER_MODEL := $(CURDIR)/.models/SmolLM2-135M-Instruct.Q4_1.gguf
 test soak bench screenshots: export QT_QPA_PLATFORM ?= offscreen
 
-.PHONY: run setup setup-tests test lint bench soak screenshots clean
+.PHONY: run setup setup-tests test lint bench soak memory-table screenshots clean
 
 run: setup
 	@if [ -n "$$DISPLAY$$WAYLAND_DISPLAY" ] || [ "$$(uname)" = Darwin ] || [ "$$OS" = Windows_NT ]; then \
@@ -35,9 +35,14 @@ lint: setup
 
 bench: setup-tests
 	$(BIN)/python -m tests.benchmarks.run $(ARGS)
+	$(BIN)/python -m tests.benchmarks.header
 
 soak: setup-tests
 	$(BIN)/python -m pytest tests/soak --durations=10 $(ARGS)
+
+# Every model of the tests' zoo in every configuration: closed form against llama.cpp's own allocator (7 minutes).
+memory-table: setup-tests
+	$(BIN)/python -m tests.memory_table $(ARGS)
 
 screenshots: setup-tests
 	$(BIN)/python tests/screenshots.py $(ARGS)

@@ -17,9 +17,10 @@ ErrorObject = dict[str, Detail | dict[str, Detail]]
 
 
 def openai_error(error: OctavoError) -> ErrorObject:
-    """Give the error as OpenAI's clients read it: they show only ``message``, so the advice is in it."""
+    """Give the error as OpenAI's clients read it: they show only ``message``, so the advice is in it too."""
     extra = {name: value for name, value in error.details.items() if name not in _KEYS}
-    return {"message": str(error), "type": error.kind, "code": error.code, "param": _param(error), **extra}
+    known = {"message": str(error), "type": error.kind, "code": error.code, "param": _param(error)}
+    return {**known, "hint": error.hint, **extra}
 
 
 def native_error(error: OctavoError) -> ErrorObject:
@@ -35,8 +36,8 @@ def native_error(error: OctavoError) -> ErrorObject:
 
 
 def error_response(error: OctavoError, path: str) -> Response:
-    """Make the HTTP answer for an error on a route."""
-    shape = openai_error if path.startswith("/v1/") else native_error
+    """Make the HTTP answer for an error on a route; only the native ones have a shape of their own."""
+    shape = native_error if path.startswith("/api/") else openai_error
     return Response(
         msgspec.json.encode({"error": shape(error)}),
         status_code=error.status,

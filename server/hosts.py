@@ -1,13 +1,17 @@
 """By what names the public port answers (against DNS rebinding), and which web pages may call it."""
 
 import ipaddress
+import re
 import socket
 from urllib.parse import urlsplit
 
-from octavo.core.errors import Forbidden
+from octavo.core.errors import Forbidden, InvalidRequest
 from octavo.server.auth import Headers
 
 ALLOWED_METHODS = b"GET, POST, OPTIONS"
+
+# a scheme of a program's own (an extension, a desktop app) counts too
+_ORIGIN = re.compile(r"null|[a-zA-Z][\w+.-]*://[^\s/?#@\\,]+/?", re.ASCII)
 
 
 def is_loopback(host: str) -> bool:
@@ -45,6 +49,16 @@ def check_origin(headers: Headers, allowed: tuple[str, ...]) -> None:
     raise Forbidden(
         "Web pages of other origins may not call this server.", hint="octavo serve --cors ORIGIN lets one in."
     )
+
+
+def check_origin_name(origin: str) -> None:
+    """Raise ``InvalidRequest`` for what no browser calls itself: an origin is ``https://name[:port]``."""
+    if origin != "*" and not _ORIGIN.fullmatch(origin):
+        raise InvalidRequest(
+            f"{origin[:80]!r} is no origin of a web page.",
+            hint="Write https://name or http://name:port, or * for every page.",
+            param="cors",
+        )
 
 
 def cors_headers(headers: Headers, allowed: tuple[str, ...]) -> list[tuple[bytes, bytes]]:

@@ -2,16 +2,22 @@
 
 import logging
 import os
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import TypeVar
 
-from octavo.core.client.types import ImportAnswer, ImportedFile
+from octavo.core.client.types import ImportAnswer, ImportedFile, ImportFailure
 from octavo.core.config.paths import Home
 from octavo.core.errors import InvalidRequest, OctavoError, UnreadableFile
 from octavo.core.gguf import printable
 from octavo.core.library import Catalog, ImportMode, ImportPlan, plan_import, run_import
+from octavo.core.library.places import split_place
+from octavo.core.library.transfer import remove_leftovers
 
 STARTER_VARIABLE = "OCTAVO_STARTER_MODEL"
 STARTER_PLACE = "HuggingFaceTB/SmolLM2-135M-Instruct"
+
+Item = TypeVar("Item")
 
 _log = logging.getLogger(__name__)
 
@@ -19,18 +25,53 @@ _log = logging.getLogger(__name__)
 def import_path(
     home: Home, path: Path, repo: str | None = None, mode: str | None = None, dry_run: bool = False
 ) -> ImportAnswer:
-    """Import a file, or all GGUF files of a folder; all are checked before the first is touched."""
-    plans = [plan_import(source, home.models, repo, import_mode(mode)) for source in _sources(path)]
+    """Import a file, or all GGUF files of a folder; all are checked before the first is touched.
+
+    What fails in a folder is told in ``failures`` while the others go on; a single file's failure is raised.
+    """
+    chosen = import_mode(mode)
+    if repo:
+        split_place(repo)  # a place that can't be is no file's own failure
+    attempts = _Attempts(keeps=path.expanduser().is_dir())
+    plans = attempts.each(
+        _sources(path), lambda source: plan_import(source, home.models, repo, chosen), lambda source: source
+    )
     if not dry_run:
-        for plan in plans:
-            run_import(plan)
+        plans = attempts.each(plans, _run, lambda plan: plan.source)
     return ImportAnswer(
         mode=", ".join(sorted({plan.mode.value for plan in plans})),
         dry_run=dry_run,
         models=sorted({f"{plan.publisher}/{plan.model}" for plan in plans}),
         files=[_file(plan) for plan in plans],
         notes=[f"{plan.sentence} ({plan.reason})." for plan in plans],
+        failures=attempts.failures,
     )
+
+
+class _Attempts:
+    """Does one step after the other for each of some files; ``keeps`` failures, or raises the first."""
+
+    def __init__(self, *, keeps: bool) -> None:
+        self.failures: list[ImportFailure] = []
+        self._keeps = keeps
+
+    def each(
+        self, items: Iterable[Item], step: Callable[[Item], ImportPlan], source: Callable[[Item], Path]
+    ) -> list[ImportPlan]:
+        done: list[ImportPlan] = []
+        for item in items:
+            try:
+                done.append(step(item))
+            except OctavoError as error:
+                if not self._keeps:
+                    raise
+                self.failures.append(ImportFailure(printable(source(item)), error.report()))
+        return done
+
+
+def _run(plan: ImportPlan) -> ImportPlan:
+    run_import(plan)
+    return plan
 
 
 def import_mode(name: str | None) -> ImportMode | None:
@@ -42,6 +83,12 @@ def import_mode(name: str | None) -> ImportMode | None:
         raise InvalidRequest(
             f"There is no import mode {name!r}.", hint=f"One of: {modes}.", param="mode"
         ) from fault
+
+
+def tidy_and_adopt(home: Home, catalog: Catalog) -> None:
+    """Remove what killed imports left behind, then take the starter model into an empty library."""
+    remove_leftovers(home.models, below=True)
+    adopt_starter(home, catalog)
 
 
 def adopt_starter(home: Home, catalog: Catalog) -> None:
@@ -70,4 +117,4 @@ def _sources(path: Path) -> list[Path]:
 
 
 def _file(plan: ImportPlan) -> ImportedFile:
-    return ImportedFile(printable(plan.source), printable(plan.target), plan.size_bytes)
+    return ImportedFile(printable(plan.source), printable(plan.target), plan.size_bytes, plan.present)

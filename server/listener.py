@@ -49,10 +49,14 @@ class _PatientProtocol(H11Protocol):
 
     def send_400_response(self, msg: str) -> None:
         error = {"message": msg, "type": "invalid_request_error", "code": "invalid_request", "param": None}
-        headers = [(b"content-type", b"application/json"), (b"connection", b"close")]
         body = json.dumps({"error": error}).encode()
+        headers = [
+            (b"content-type", b"application/json"),
+            (b"content-length", b"%d" % len(body)),
+            (b"connection", b"close"),
+        ]
         for event in (
-            h11.Response(status_code=400, headers=headers),
+            h11.Response(status_code=400, headers=headers, reason=b"Bad Request"),
             h11.Data(data=body),
             h11.EndOfMessage(),
         ):

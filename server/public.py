@@ -13,7 +13,7 @@ from octavo.server.auth import Keys
 from octavo.server.doors import PublicDoor, PublicRules, refuse_open_network
 from octavo.server.hosts import is_loopback
 from octavo.server.listener import Listener
-from octavo.server.sockets import bind_public
+from octavo.server.sockets import bind_public, check_address
 
 CLOSE_PATIENCE_S = 5.0
 
@@ -54,6 +54,7 @@ class PublicPort:
         """Open the port, or move it; raises ``Conflict`` for a taken one, and what was open stays open."""
         async with self._changing:
             try:
+                check_address(options.host)
                 refuse_open_network(is_loopback(options.host), options.keys, options.without_key)
                 await self._open(options)
             except OctavoError as error:

@@ -27,7 +27,7 @@ from octavo.core.runtime.runtime import Runtime
 from octavo.server.app import create_app
 from octavo.server.doors import ControlDoor
 from octavo.server.hub import Hub
-from octavo.server.imports import adopt_starter
+from octavo.server.imports import tidy_and_adopt
 from octavo.server.leases import Leases, grace_s, nobody_needs
 from octavo.server.listener import Listener
 from octavo.server.lock import ServiceLock
@@ -67,7 +67,7 @@ class Service:
             control: Listener | None = None
             try:
                 await studio.runtime.start()
-                await asyncio.to_thread(adopt_starter, self._home, studio.catalog)
+                await asyncio.to_thread(tidy_and_adopt, self._home, studio.catalog)
                 control, door = await self._open_control(app)
                 await self._begin(studio, begun)
                 await self._until_over(lambda: holders(studio, door))

@@ -55,6 +55,16 @@ def bind_public(host: str, port: int) -> socket.socket:
     return bound
 
 
+def check_address(host: str) -> None:
+    """Raise ``InvalidRequest`` for an address that no port can be opened on."""
+    family, address = _resolve(host, 0)
+    try:
+        with socket.socket(family, socket.SOCK_STREAM) as tried:
+            tried.bind(address)
+    except OSError as fault:
+        raise _no_address(host, fault.strerror) from fault
+
+
 def bind_control(home: Home, version: str) -> tuple[socket.socket, Endpoint, str | None]:
     """Bind the control door; gives how it is reached and, over loopback, the token it asks for."""
     if not control_is_loopback():
@@ -73,10 +83,18 @@ def _resolve(host: str, port: int) -> tuple[socket.AddressFamily, Address]:
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (socket.gaierror, UnicodeError) as fault:
-        raise InvalidRequest(f"{host!r} is no address of this computer.", param="host") from fault
+        raise _no_address(host, "the name is not known") from fault
     # IPv4 first: "localhost" then means what most clients take it for
     family, _kind, _protocol, _name, address = min(found, key=lambda entry: entry[0] != socket.AF_INET)
     return family, address
+
+
+def _no_address(host: str, reason: str | None) -> InvalidRequest:
+    return InvalidRequest(
+        f"A port can't be opened on {host[:80]!r}, which is no address of this computer: {reason}.",
+        hint="Give 127.0.0.1, an address of this computer, or 0.0.0.0 for all of them.",
+        param="host",
+    )
 
 
 def _refused(host: str, port: int, fault: OSError) -> Conflict | InvalidRequest:

@@ -66,6 +66,7 @@ class FakeRuntime:
         ttl_s: float | None = None,
         holder: str | None = None,
         allow_path: bool = False,
+        force: bool = False,
     ) -> InstanceStatus:
         """Load at once, or when ``load_wait`` is set."""
         if self.refusal:

@@ -17,6 +17,7 @@ from octavo.core.client.start import StartedService
 from octavo.core.client.stream import event_bytes
 from octavo.core.client.types import (
     ChatPiece,
+    EstimateAnswer,
     Health,
     ImportAnswer,
     LoadAnswer,
@@ -27,7 +28,7 @@ from octavo.core.client.types import (
     UnloadAnswer,
 )
 from octavo.core.config.paths import Home
-from octavo.core.errors import ServiceUnavailable
+from octavo.core.errors import InvalidRequest, ServiceUnavailable
 from octavo.core.events import FiguresSampled, InstanceStatus
 
 Answer = TypeVar("Answer")
@@ -99,11 +100,33 @@ class ServiceClient:
         identifier: str | None = None,
         ttl_s: float | None = None,
         lease: str | None = None,
+        *,
+        force: bool = False,
     ) -> LoadAnswer:
-        """Load a model; with ``lease`` it goes with that lease. Cancelling the call cancels the load."""
-        body = {**(fields or {}), "model": model, "identifier": identifier, "ttl": ttl_s}
+        """Load a model; with ``lease`` it goes with that lease. Cancelling the call cancels the load.
+
+        Raises ``InsufficientMemory`` for what would not run, unless ``force`` is given.
+        """
+        body = {**(fields or {}), "model": model, "identifier": identifier, "ttl": ttl_s, "force": force}
         headers = {"Octavo-Lease": lease} if lease else {}
         return await self._ask("POST", "/api/v1/models/load", LoadAnswer, body, headers)
+
+    async def estimate(
+        self,
+        model: str,
+        fields: Mapping[str, object] | None = None,
+        *,
+        budget_bytes: int | None = None,
+        rule_of_thumb: bool = False,
+    ) -> EstimateAnswer:
+        """Ask what a load would need and what would come of it."""
+        body = {
+            **(fields or {}),
+            "model": model,
+            "budget_bytes": budget_bytes,
+            "rule_of_thumb": rule_of_thumb,
+        }
+        return await self._ask("POST", "/api/v1/estimate", EstimateAnswer, body)
 
     async def unload(self, instance: str) -> UnloadAnswer:
         """Unload an instance."""
@@ -224,7 +247,7 @@ class ServiceClient:
     async def _answer(
         self, method: str, path: str, body: object = None, headers: Mapping[str, str] | None = None
     ) -> AsyncIterator[httpx2.Response]:
-        content = None if body is None else msgspec.json.encode(body)
+        content = None if body is None else _encoded(body)
         try:
             async with self._http.stream(
                 method, path, content=content, headers=dict(headers or {})
@@ -234,6 +257,16 @@ class ServiceClient:
                 yield response
         except httpx2.TransportError as fault:
             raise ServiceUnavailable(f"The connection to the service was lost: {fault!r}.") from fault
+
+
+def _encoded(body: object) -> bytes:
+    try:
+        return msgspec.json.encode(body)
+    except UnicodeEncodeError as fault:
+        raise InvalidRequest(
+            "What was given holds bytes that are no UTF-8 text, and can't be sent to the service.",
+            hint="Write it in UTF-8; rename a file of such a name.",
+        ) from fault
 
 
 def _part(text: str) -> str:

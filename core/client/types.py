@@ -4,7 +4,12 @@ from typing import Literal
 
 import msgspec
 
+from octavo.core.config.load_config import LoadConfig
+from octavo.core.errors import ErrorReport
 from octavo.core.events import AnyEvent, JsonValue
+from octavo.core.memory.ledger import Entry
+from octavo.core.memory.rule import RuleOfThumb
+from octavo.core.memory.types import Components, Confidence, TokenRate, VerdictKind
 
 
 class Health(msgspec.Struct, frozen=True):
@@ -76,6 +81,12 @@ class ModelRecord(msgspec.Struct, frozen=True, kw_only=True):
     fault: str | None = None
 
 
+class ShownModel(ModelRecord, frozen=True, kw_only=True):
+    """A model and what its last load took, beside what was predicted for it."""
+
+    last_load: Entry | None = None
+
+
 class ModelList(msgspec.Struct, frozen=True):
     """The library."""
 
@@ -94,6 +105,41 @@ class LoadAnswer(msgspec.Struct, frozen=True, kw_only=True):
     notes: list[str]
 
 
+class SuggestedLoad(msgspec.Struct, frozen=True):
+    """Something that would help, in words, and the load settings that do it; sizes in bytes."""
+
+    title: str
+    config: LoadConfig
+    private_bytes: int
+    mapped_bytes: int
+    verdict: VerdictKind
+
+
+class EstimateAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """What a load would need and what would come of it; sizes in bytes.
+
+    ``private_bytes`` must stay in memory; ``mapped_bytes`` can be read again from the file, of which
+    ``hot_mapped_bytes`` are read for every token. ``budget_bytes`` is what the verdict compares with.
+    ``rule_of_thumb`` is there when it was asked for.
+    """
+
+    model: str
+    n_ctx: int
+    components: Components
+    private_bytes: int
+    mapped_bytes: int
+    hot_mapped_bytes: int
+    budget_bytes: int
+    available_bytes: int
+    verdict: VerdictKind
+    disk_bytes_per_token: int
+    tokens_per_second: TokenRate | None
+    confidence: Confidence
+    reasons: list[str]
+    suggestions: list[SuggestedLoad]
+    rule_of_thumb: RuleOfThumb | msgspec.UnsetType = msgspec.UNSET
+
+
 class UnloadAnswer(msgspec.Struct, frozen=True):
     """A model was unloaded; ``came_back`` says whether all its memory did."""
 
@@ -103,21 +149,30 @@ class UnloadAnswer(msgspec.Struct, frozen=True):
 
 
 class ImportedFile(msgspec.Struct, frozen=True):
-    """A file that an import moves, copies or links, or has."""
+    """A file that an import moves, copies or links, or has; ``present`` tells that it was there already."""
 
     source: str
     target: str
     size_bytes: int
+    present: bool = False
+
+
+class ImportFailure(msgspec.Struct, frozen=True):
+    """A file that could not be imported, and why."""
+
+    source: str
+    error: ErrorReport
 
 
 class ImportAnswer(msgspec.Struct, frozen=True):
-    """What an import did, or with ``dry_run`` would do."""
+    """What an import did, or with ``dry_run`` would do; ``failures`` are files of a folder that stay out."""
 
     mode: str
     dry_run: bool
     models: list[str]
     files: list[ImportedFile]
     notes: list[str] = []
+    failures: list[ImportFailure] = []
 
 
 class Lease(msgspec.Struct, frozen=True, tag_field="event", tag="lease"):
@@ -145,8 +200,9 @@ class Usage(msgspec.Struct, frozen=True):
 
 
 class ChatPiece(msgspec.Struct, frozen=True):
-    """A piece of a streamed answer; the last ones carry ``finish_reason`` and ``usage``."""
+    """A piece of a streamed answer of ``model``; the last ones carry ``finish_reason`` and ``usage``."""
 
     text: str = ""
     finish_reason: str | None = None
     usage: Usage | None = None
+    model: str = ""

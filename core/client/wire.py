@@ -44,6 +44,7 @@ class Chunk(msgspec.Struct, frozen=True):
     choices: list[Choice] = []
     usage: Usage | None = None
     error: ErrorBody | None = None
+    model: str = ""
 
 
 _CHUNK = msgspec.json.Decoder(Chunk)
@@ -72,10 +73,12 @@ def chat_piece(data: bytes) -> ChatPiece:
     if chunk.error is not None:
         raise _error(chunk.error)
     if not chunk.choices:
-        return ChatPiece(usage=chunk.usage)
+        return ChatPiece(usage=chunk.usage, model=chunk.model)
     choice = chunk.choices[0]
-    return ChatPiece(choice.delta.content or "", choice.finish_reason, chunk.usage)
+    return ChatPiece(choice.delta.content or "", choice.finish_reason, chunk.usage, chunk.model)
 
 
 def _error(body: ErrorBody) -> OctavoError:
-    return from_report(ErrorReport(body.code, body.message, body.hint, body.details))
+    # the OpenAI dialect has the hint in the message as well
+    message = body.message.removesuffix(f" {body.hint}") if body.hint else body.message
+    return from_report(ErrorReport(body.code, message, body.hint, body.details))

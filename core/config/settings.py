@@ -62,6 +62,23 @@ class Loading(Group):
     )
 
 
+class Memory(Group):
+    """How much memory models may use. A GiB is 2^30 bytes."""
+
+    keep_free_gib: float = Field(
+        1.0, ge=0, le=4096, title="Keep free", description="GiB that models leave to everything else."
+    )
+    limit_gib: float = Field(
+        0, ge=0, le=65536, title="Limit", description="GiB for all models together; 0 is no limit of its own."
+    )
+    enforce: bool = Field(
+        True, title="Refuse what doesn't fit", description="A load that would not run is refused."
+    )
+    wait_s: float = Field(
+        60, ge=0, le=3600, title="Wait for room", description="Seconds that a load waits for busy models."
+    )
+
+
 class Settings(Group):
     """All preferences."""
 
@@ -70,6 +87,7 @@ class Settings(Group):
     server: Server = Server()
     library: Library = Library()
     loading: Loading = Loading()
+    memory: Memory = Memory()
 
 
 class SettingsFile:

@@ -1,8 +1,10 @@
 """The facts of a model that a person wants, as far as its header tells them."""
 
+import re
 from collections import Counter
 from dataclasses import dataclass, field
 
+from octavo.core.gguf.capabilities import Capabilities, Projector, capabilities, projector
 from octavo.core.gguf.header import Header
 from octavo.core.gguf.metadata import ArraySkipped
 from octavo.core.gguf.quants import FILE_TYPES
@@ -23,6 +25,18 @@ _UNPOOLED = (None, -1, 0)
 # LLAMA_FTYPE_GUESSED of llama.h: a bit that says the quantiser was not sure
 _GUESSED = 1024
 _TEMPLATE_KEY = "tokenizer.chat_template"
+# stacked (blk.0.ffn_up_exps.weight) or, in old files, one tensor for each expert (blk.0.ffn_up.3.weight)
+_EXPERT_TENSOR = re.compile(r"\.ffn_(gate|up|down|gate_up)(_(ch)?exps|\.\d+)\.")
+
+
+@dataclass(frozen=True, slots=True)
+class PerLayer:
+    """Figures that differ from layer to layer, one for each; empty where all layers are alike."""
+
+    head_count: tuple[int, ...] = ()
+    head_count_kv: tuple[int, ...] = ()
+    feed_forward_length: tuple[int, ...] = ()
+    sliding_window_pattern: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +44,9 @@ class Description:
     """One GGUF file in figures; a figure that the header doesn't tell is None.
 
     ``kind`` is ``model``, ``embedding``, ``vocabulary``, ``shard``, ``projector``, ``adapter``, ``imatrix``.
-    ``context_length`` is the trained one. Where layers differ, the head counts are the largest.
+    ``context_length`` is the trained one. Where layers differ, the head counts are the largest and
+    ``per_layer`` has them all. ``active_parameters`` are those that one token passes through: of the routed
+    experts only ``expert_used_count`` of ``expert_count``; without experts it is ``parameters``.
     ``chat_templates`` are the named ones beside ``chat_template``; an empty template counts as none.
     """
 
@@ -39,6 +55,7 @@ class Description:
     name: str | None
     quant: str | None
     parameters: int
+    active_parameters: int
     bits_per_weight: float
     tensor_bytes: int
     context_length: int | None = None
@@ -54,10 +71,16 @@ class Description:
     tokenizer: str | None = None
     expert_count: int | None = None
     expert_used_count: int | None = None
+    expert_shared_count: int | None = None
+    expert_feed_forward_length: int | None = None
+    per_layer: PerLayer = field(default_factory=PerLayer)
+    capabilities: Capabilities = field(default_factory=Capabilities)
+    projector: Projector | None = None
     size_label: str | None = None
     organization: str | None = None
     author: str | None = None
     basename: str | None = None
+    base_model: str | None = None
     finetune: str | None = None
     quantized_by: str | None = None
     license: str | None = None
@@ -85,6 +108,8 @@ class Description:
 def describe(header: Header) -> Description:
     """Tell what ``header`` says; nothing is guessed from file names."""
     parameters = sum(tensor.elements for tensor in header.tensors)
+    templates = _named_templates(header)
+    template = _filled(header, _TEMPLATE_KEY)
     shard = header.shard
     return Description(
         kind=_kind(header),
@@ -92,6 +117,7 @@ def describe(header: Header) -> Description:
         name=_filled(header, "general.name"),
         quant=_quant(header),
         parameters=parameters,
+        active_parameters=_active(header, parameters),
         bits_per_weight=header.tensor_bytes * 8 / parameters if parameters else 0.0,
         tensor_bytes=header.tensor_bytes,
         context_length=_own(header, "context_length"),
@@ -107,18 +133,47 @@ def describe(header: Header) -> Description:
         tokenizer=_filled(header, "tokenizer.ggml.model"),
         expert_count=_own(header, "expert_count"),
         expert_used_count=_own(header, "expert_used_count"),
+        expert_shared_count=_own(header, "expert_shared_count"),
+        expert_feed_forward_length=_own(header, "expert_feed_forward_length"),
+        per_layer=_per_layer(header),
+        capabilities=capabilities(header, [*filter(None, [template]), *templates.values()]),
+        projector=projector(header),
         size_label=_filled(header, "general.size_label"),
         organization=_filled(header, "general.organization"),
         author=_filled(header, "general.author"),
         basename=_filled(header, "general.basename"),
+        base_model=_filled(header, "general.base_model.0.name"),
         finetune=_filled(header, "general.finetune"),
         quantized_by=_filled(header, "general.quantized_by"),
         license=_filled(header, "general.license"),
         shard_number=shard[0] if shard else None,
         shard_count=shard[1] if shard else None,
-        chat_template=_filled(header, _TEMPLATE_KEY),
-        chat_templates=_named_templates(header),
+        chat_template=template,
+        chat_templates=templates,
     )
+
+
+def _active(header: Header, parameters: int) -> int:
+    """Count the weights that a token passes through: all, less the routed experts that it is not sent to."""
+    count, used = _own(header, "expert_count"), _own(header, "expert_used_count")
+    if not count or used is None or not 0 <= used <= count:
+        return parameters
+    routed = sum(tensor.elements for tensor in header.tensors if _EXPERT_TENSOR.search(tensor.name))
+    return parameters - routed * (count - used) // count
+
+
+def _per_layer(header: Header) -> PerLayer:
+    return PerLayer(
+        head_count=_array(header, "attention.head_count"),
+        head_count_kv=_array(header, "attention.head_count_kv"),
+        feed_forward_length=_array(header, "feed_forward_length"),
+        sliding_window_pattern=_array(header, "attention.sliding_window_pattern"),
+    )
+
+
+def _array(header: Header, key: str) -> tuple[int, ...]:
+    value = header.metadata.get(f"{header.architecture}.{key}")
+    return tuple(int(item) for item in value if isinstance(item, int)) if isinstance(value, tuple) else ()
 
 
 def _filled(header: Header, key: str) -> str | None:

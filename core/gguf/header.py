@@ -25,10 +25,23 @@ DEFAULT_ALIGNMENT = 32
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """One file of a model: where its tensors' data begins, how long it is, and must be when whole (bytes)."""
+
+    name: str
+    path: Path | None
+    data_offset: int
+    file_size: int
+    complete_size: int
+
+
+@dataclass(frozen=True, slots=True)
 class Header:
     """What a GGUF file says about itself; sizes and places in bytes.
 
-    ``path`` is None for a header that came from memory or over the network; ``name`` is for messages.
+    ``path`` is None for a header that came from memory or over the network; ``name`` is for messages. A model
+    split over several files (``shards.joined``) has ``parts``; its ``file_size`` is their sum, the rest is
+    part 1's, and the data of a tensor begins at ``files[tensor.file].data_offset + tensor.offset``.
     """
 
     name: str
@@ -39,6 +52,7 @@ class Header:
     alignment: int
     data_offset: int
     file_size: int
+    parts: tuple[Part, ...] = field(default=(), repr=False)
 
     def text(self, key: str) -> str | None:
         """Give the string at ``key``; None when it is absent or something else."""
@@ -67,9 +81,17 @@ class Header:
 
     @property
     def complete_size(self) -> int:
-        """The smallest size that a whole file with this header can have."""
+        """The smallest size that a whole file with this header can have; of a split model, all its files."""
+        if self.parts:
+            return sum(part.complete_size for part in self.parts)
         last = self.tensors[-1] if self.tensors else None
         return self.data_offset + last.offset + last.nbytes if last else self.data_offset
+
+    @property
+    def files(self) -> tuple[Part, ...]:
+        """The files that the tensors lie in, by ``Tensor.file``."""
+        alone = Part(self.name, self.path, self.data_offset, self.file_size, self.complete_size)
+        return self.parts or (alone,)
 
     @property
     def shard(self) -> tuple[int, int] | None:
@@ -92,18 +114,14 @@ class Header:
         return any(key.startswith("tokenizer.") for key in self.metadata)
 
     def check_complete(self, file_size: int | None = None) -> None:
-        """Raise ``InvalidGguf`` (``truncated_data``; details: ``missing_bytes``) for a file cut short."""
-        missing = self.complete_size - (self.file_size if file_size is None else file_size)
-        if missing > 0:
-            raise InvalidGguf(
-                f"{os.path.basename(self.name)} is incomplete: {missing:,} of {self.complete_size:,} bytes "
-                "are missing.",
-                hint="The download or copy did not finish. Resume it or do it again.",
-                path=self.name,
-                fault="truncated_data",
-                missing_bytes=missing,
-                offset=self.complete_size - missing,
-            )
+        """Raise ``InvalidGguf`` (``truncated_data``; details: ``missing_bytes``) for a file cut short.
+
+        ``file_size`` (bytes) stands for a size known otherwise; of a split model each file is looked at.
+        """
+        for part in self.files:
+            known = part.file_size if file_size is None or self.parts else file_size
+            if known < part.complete_size:
+                raise _cut_short(part, part.complete_size - known)
 
     def check_loadable(self, file_size: int | None = None) -> None:
         """Raise ``InvalidGguf`` for a file that the engine can't load as a model; ``file_size`` in bytes.
@@ -142,6 +160,18 @@ class Header:
             fault=fault,
             offset=self.data_offset,
         )
+
+
+def _cut_short(part: Part, missing: int) -> InvalidGguf:
+    return InvalidGguf(
+        f"{os.path.basename(part.name)} is incomplete: {missing:,} of {part.complete_size:,} bytes "
+        "are missing.",
+        hint="The download or copy did not finish. Resume it or do it again.",
+        path=part.name,
+        fault="truncated_data",
+        missing_bytes=missing,
+        offset=part.complete_size - missing,
+    )
 
 
 _STATED_KINDS = {"mmproj": "projector", "adapter": "adapter", "imatrix": "imatrix"}

@@ -20,13 +20,17 @@ _SMALLEST_ENTRY = 8 + 4 + 4 + 8
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """One tensor: ``shape`` with the fastest dimension first, ``offset`` bytes after the data's start."""
+    """One tensor: ``shape`` with the fastest dimension first, ``offset`` bytes after the data's start.
+
+    ``file`` is the place of its file in ``Header.files``: 0 but in a model split over several.
+    """
 
     name: str
     shape: tuple[int, ...]
     type: TensorType
     offset: int
     nbytes: int
+    file: int = 0
 
     @property
     def elements(self) -> int:

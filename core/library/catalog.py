@@ -13,22 +13,23 @@ import msgspec
 
 from octavo.core.errors import AmbiguousModel, ErrorReport, ModelNotFound, UnreadableFile
 from octavo.core.gguf import Description, printable
-from octavo.core.library.models import Model, clean_text, named_place, with_ids
+from octavo.core.library.models import Model, clean_text, file_stem, named_place, with_ids
+from octavo.core.library.projectors import with_projectors
 from octavo.core.library.scan import Found, examine, find_files, look_at
 
 _log = logging.getLogger(__name__)
-_FORMAT = 2
+_FORMAT = 3
 
 FRESH_S = 1.0
 """Seconds for which a listing is as good as a new look at the disk."""
 
 
 class _Entry(msgspec.Struct, frozen=True, array_like=True):
-    """A remembered file; ``path`` as the bytes that the file system uses."""
+    """A remembered file or split model, as ``Found``; ``path`` as the bytes that the file system uses."""
 
     path: bytes
     size_bytes: int
-    modified_ns: int
+    stamp: int
     description: Description | None
     fault: ErrorReport | None
 
@@ -54,6 +55,7 @@ class Catalog:
         self._lock = threading.Lock()
         self._known: dict[_Key, _Entry] | None = None
         self._models: list[Model] | None = None
+        self._projectors: list[Model] = []
         self._scanned_at = 0.0
 
     def models(self) -> list[Model]:
@@ -71,6 +73,12 @@ class Catalog:
         with self._lock:
             is_old = time.monotonic() - self._scanned_at > FRESH_S
             return list(self._scan() if self._models is None or is_old else self._models)
+
+    def projectors(self) -> list[Model]:
+        """Give the image and audio parts of models, which have no row; ``Model.projector`` says whose."""
+        self.models()
+        with self._lock:
+            return list(self._projectors)
 
     def missing_roots(self) -> list[Path]:
         """Name the roots that are not there now (an unplugged drive, a renamed folder)."""
@@ -102,7 +110,7 @@ class Catalog:
         except (OSError, ValueError):
             return None
         for model in self.models():
-            if model.path == path:
+            if path in model.files:
                 return model
         return _outside(path)
 
@@ -119,7 +127,8 @@ class Catalog:
         self._keep_missing(known, current)
         if current.keys() != known.keys() or not self._cache_path.exists():
             self._save(current)
-        self._known, self._models, self._scanned_at = current, with_ids(rows), time.monotonic()
+        self._known, self._scanned_at = current, time.monotonic()
+        self._models, self._projectors = with_projectors(with_ids(rows))
         return self._models
 
     def _keep_missing(self, known: dict[_Key, _Entry], current: dict[_Key, _Entry]) -> None:
@@ -140,7 +149,7 @@ class Catalog:
             return {}
         if index.format != _FORMAT:
             return {}
-        return {(entry.path, entry.size_bytes, entry.modified_ns): entry for entry in index.entries}
+        return {(entry.path, entry.size_bytes, entry.stamp): entry for entry in index.entries}
 
     def _set_aside(self, error: Exception) -> None:
         aside = self._cache_path.with_name(self._cache_path.name + ".damaged")
@@ -166,7 +175,7 @@ class Catalog:
 
 
 def _remembered(found: Found, known: dict[_Key, _Entry]) -> tuple[_Key, _Entry]:
-    key = (os.fsencode(found.path), found.size_bytes, found.modified_ns)
+    key = (os.fsencode(found.path), found.size_bytes, found.stamp)
     entry = known.get(key)
     # a file that couldn't be opened may be readable now (rights, a drive that is back), unlike a bad header
     if entry is None or (entry.fault and entry.fault.code == UnreadableFile.code):
@@ -186,18 +195,28 @@ def _row(found: Found, entry: _Entry, root: Path) -> Model:
         modified_ns=found.modified_ns,
         description=entry.description,
         fault=entry.fault,
+        files=found.files,
     )
 
 
 def _outside(path: Path) -> Model | None:
-    """Make a row for a file that lies in no root; its id is its path."""
+    """Make a row for a file, or a split model, that lies in no root; its id is its path."""
     found = look_at(path)
     if found is None:
         return None
     description, fault = examine(found)
-    name = clean_text(path.stem)
-    size, modified = found.size_bytes, found.modified_ns
-    return Model(printable(path), path, path.parent, "", name, size, modified, description, fault)
+    return Model(
+        id=printable(found.path),
+        path=found.path,
+        root=path.parent,
+        publisher="",
+        name=file_stem(path),
+        size_bytes=found.size_bytes,
+        modified_ns=found.modified_ns,
+        description=description,
+        fault=fault,
+        files=found.files,
+    )
 
 
 def _unnamed(name: str) -> ModelNotFound:
@@ -236,8 +255,9 @@ def _parts(model: Model) -> set[str]:
         short,
         *short.split("/"),
         short.partition("@")[0],
-        _folded(model.path.name),
-        _folded(model.path.stem),
+        _folded(file_stem(model.path)),
+        *(_folded(path.name) for path in model.files),
+        *(_folded(path.stem) for path in model.files),
     }
 
 

@@ -1,4 +1,4 @@
-"""What the library knows of one GGUF file, and the name that people and clients call it by.
+"""What the library knows of one model on disk, and the name that people and clients call it by.
 
 An id is ``publisher/model``, taken from the folders that the file lies in:
 
@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from octavo.core.errors import ErrorReport, InvalidGguf, from_report
-from octavo.core.gguf import Description, printable
+from octavo.core.gguf import Description, printable, split_name
 
 LOCAL_PUBLISHER = "local"
 """Publisher of files that lie in no publisher's folder."""
@@ -31,7 +31,11 @@ _HUB_FOLDER = re.compile(r"models--([^/]+?)--(.+)")
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """One row of the library: a GGUF file (``size_bytes``) and what its header tells.
+    """One row of the library: a GGUF file, or the files of a split model, and what its header tells.
+
+    ``path`` is what the engine loads: of a split model part 1, or the first part that is there; ``files`` are
+    all parts that are there, and ``size_bytes`` is their sum. ``projector`` is the row of the model's image
+    or audio part, if one lies beside it; its bytes are not in ``size_bytes``.
 
     ``fault`` says why the file can't be used and is None for a sound one; ``description`` is None when not
     even the header could be read. ``path`` may hold bytes that are no UTF-8: show ``printable(path)``.
@@ -46,6 +50,8 @@ class Model:
     modified_ns: int
     description: Description | None = None
     fault: ErrorReport | None = None
+    files: tuple[Path, ...] = ()
+    projector: "Model | None" = None
 
     @property
     def kind(self) -> str:
@@ -56,6 +62,12 @@ class Model:
     def is_loadable(self) -> bool:
         """Whether the engine can be asked to load it."""
         return self.fault is None and self.kind in _MODEL_KINDS
+
+    @property
+    def sees_images(self) -> bool:
+        """Whether images can be put to it: it has a projector that reads them."""
+        facts = self.projector.description if self.projector else None
+        return facts is not None and facts.capabilities.vision
 
     def require_sound(self) -> None:
         """Raise the error that the scan found in the file, or ``InvalidGguf`` for what is no model."""
@@ -78,7 +90,7 @@ def named_place(path: Path, root: Path) -> tuple[str, str]:
             return found[1], found[2]
     match folders:
         case []:
-            return LOCAL_PUBLISHER, _stem(path)
+            return LOCAL_PUBLISHER, file_stem(path)
         case [model]:
             return LOCAL_PUBLISHER, model
         case [publisher, *rest]:
@@ -101,7 +113,10 @@ def clean_text(name: str) -> str:
     return unicodedata.normalize("NFC", printable(name))
 
 
-def _stem(path: Path) -> str:
+def file_stem(path: Path) -> str:
+    """Give a file's name without ``.gguf`` and, of a part of a split model, without its number."""
+    if parts := split_name(path.name):
+        return clean_text(parts[0])
     return clean_text(path.name[: -len(".gguf")] if path.name.lower().endswith(".gguf") else path.name)
 
 
@@ -112,13 +127,13 @@ def _names_in_folder(group: Sequence[Model]) -> Iterable[tuple[Model, str]]:
         folder = f"{model.publisher}/{model.name}"
         quant = _quant(model)
         if not model.is_loadable:
-            yield model, f"{folder}/{_stem(model.path)}"
+            yield model, f"{folder}/{file_stem(model.path)}"
         elif len(loadable) == 1:
             yield model, folder
         elif quant and quants[quant] == 1:
             yield model, f"{folder}@{quant}"
         else:
-            yield model, f"{folder}/{_stem(model.path)}"
+            yield model, f"{folder}/{file_stem(model.path)}"
 
 
 def _quant(model: Model) -> str | None:

@@ -93,7 +93,7 @@ def _copy(source: Path, target: Path, progress: Progress, cancelled: Cancel, *, 
 
 
 def remove_leftovers(folder: Path, *, below: bool = False) -> None:
-    """Remove what an import that was killed left in ``folder`` (and ``below`` it): files that nobody writes."""
+    """Remove what a killed import left in ``folder`` (and ``below`` it): part files that nobody writes."""
     for path in folder.rglob(_LEFTOVERS) if below else folder.glob(_LEFTOVERS):
         # gone meanwhile, or not ours to remove: the next import tries again
         with suppress(OSError):

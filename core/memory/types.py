@@ -26,7 +26,8 @@ class Components(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def private_bytes(self) -> int:
         """What must stay in memory while the model is loaded."""
-        return sum(msgspec.structs.astuple(self)) - self.weights_mapped
+        total: int = sum(msgspec.structs.astuple(self))
+        return total - self.weights_mapped
 
 
 class Estimate(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,15 +56,26 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
 
     ``available_bytes`` is the smaller of the system's MemAvailable and what the cgroup has left; what an
     unload would return and our own cached pages are not counted twice. ``keep_free_bytes`` is the person's
-    wish.
+    wish, for the system as a whole. ``promised_bytes`` are buffers of loaded models that they have not
+    touched yet; ``mapped_in_use_bytes`` the file pages that they read for every token, which the system
+    counts as available but which are no room for another model to stay resident in.
     """
 
     total_bytes: int
     available_bytes: int
     keep_free_bytes: int
     reclaimable_bytes: int
+    promised_bytes: int = 0
+    mapped_in_use_bytes: int = 0
     budget_bytes: int
-    limited_by: Literal["system", "cgroup"]
+    limited_by: Literal["system", "cgroup", "setting"]
+
+
+class Bandwidth(msgspec.Struct, frozen=True):
+    """Bytes per second that a disk was seen to give, slow and fast."""
+
+    low: float
+    high: float
 
 
 class TokenRate(msgspec.Struct, frozen=True):

@@ -191,7 +191,7 @@ def _marks_for(job: Render) -> Marks:
 
 
 def _length(job: Render) -> int:
-    said = cast(list[Json], msgspec.to_builtins((job.messages, job.tools, job.extra)))
+    said = cast(list[Json], msgspec.to_builtins([job.messages, job.tools, job.extra]))
     return sum(map(len, lookalikes.strings(said)))
 
 

@@ -205,7 +205,9 @@ def _segments(answer: Answer) -> list[Segment]:
             return segments
         case Refused(fault, message):
             raise TemplateRefused(_sentence(fault, message), hint=_HINT, fault=fault)
-    raise TemplateRefused(_SENTENCES["crash"].format("its process gave no answer."), hint=_HINT, fault="crash")
+    raise TemplateRefused(
+        _SENTENCES["crash"].format("its process gave no answer."), hint=_HINT, fault="crash"
+    )
 
 
 def _sentence(fault: Fault, message: str) -> str:

@@ -1,32 +1,40 @@
 """The load settings that apply when nobody said others, and where each came from."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import psutil
 
-from octavo.core.config.load_config import Layer, Resolved, resolve
+from octavo.core.config.load_config import Layer, LoadConfig, Resolved, resolve
 from octavo.core.config.settings import Settings
 from octavo.core.library.models import Model
 
-# a context that most conversations fit and most machines hold; a model trained on less gets less
-DEFAULT_CONTEXT = 8192
+FITTED = "fitted to the model and this machine"
+CONTEXT_FITS = "largest that fits"
+"""How the reason begins for a context that nobody said."""
+
+Fitted = Callable[[LoadConfig], tuple[int, str]]
+"""From the other settings to the context and the reason for it."""
 
 
-def resolve_for(model: Model, settings: Settings, wished: Mapping[str, object]) -> Resolved:
-    """Merge all layers for one load; raises ``InvalidConfig``."""
-    return resolve(
-        _fitted(model),
+def resolve_for(model: Model, settings: Settings, wished: Mapping[str, object], fitted: Fitted) -> Resolved:
+    """Merge the layers of a load; ``fitted`` gives a context that nobody said. Raises ``InvalidConfig``."""
+    said: list[Layer] = [
+        (FITTED, {"threads": usable_threads()}),
         ("global settings", settings.loading.defaults),
         ("this model's settings", settings.loading.models.get(model.id, {})),
         ("this request", wished),
-    )
+    ]
+    resolved = resolve(*said)
+    if resolved.config.context is None:
+        context, reason = fitted(resolved.config)
+        resolved = resolve((reason, {"context": context}), *said)
+    return resolved
 
 
-def _fitted(model: Model) -> Layer:
-    trained = model.description.context_length if model.description else None
-    context = min(trained or DEFAULT_CONTEXT, DEFAULT_CONTEXT)
-    return "fitted to the model and this machine", {"context": max(context, 256), "threads": usable_threads()}
+def is_fitted(resolved: Resolved) -> bool:
+    """Tell whether the context was fitted, not said by somebody."""
+    return resolved.reasons["context"].startswith(CONTEXT_FITS)
 
 
 def usable_threads() -> int:

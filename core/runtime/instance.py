@@ -27,6 +27,7 @@ from octavo.core.events import (
     WorkerDied,
 )
 from octavo.core.library.models import Model
+from octavo.core.memory.types import Report
 from octavo.core.prompts.builtin import Choice, choose
 from octavo.core.runtime.requests import Loading
 
@@ -49,6 +50,9 @@ class Instance:
         self.template: Choice | None = None
         self.holders: set[str] = set()
         self.goes_when_idle = False
+        self.is_pinned = False
+        self.report: Report | None = None
+        self.ended = asyncio.Event()
         self.running = 0
         self.queued = 0
         self.idle_since = time.monotonic()
@@ -137,6 +141,7 @@ class Instance:
             freed_bytes=private,
             came_back=await _is_gone(self.engine.pid if self.engine else None),
         )
+        self.ended.set()
         self._publish(event)
         return event
 

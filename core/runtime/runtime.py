@@ -4,9 +4,10 @@ import asyncio
 import contextlib
 import itertools
 import time
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from typing import Protocol
 
+import msgspec
 import psutil
 
 from octavo.core.config.load_config import Resolved
@@ -16,12 +17,16 @@ from octavo.core.engine.protocol import Generate, Started
 from octavo.core.errors import InstanceBusy, ModelNotFound, QueueFull, ServiceUnavailable
 from octavo.core.events import FiguresSampled, InstanceStatus, ModelUnloaded, Publish
 from octavo.core.library.models import Model
+from octavo.core.memory.budget import Claim
+from octavo.core.memory.types import Report
 from octavo.core.prompts.messages import Message, Segment
 from octavo.core.prompts.template import Templates
-from octavo.core.runtime.defaults import resolve_for
+from octavo.core.runtime.assess import Assessor
+from octavo.core.runtime.defaults import is_fitted
 from octavo.core.runtime.fast import FastMode
 from octavo.core.runtime.instance import Instance, Visit
 from octavo.core.runtime.requests import ChatRequest, CompletionRequest, Serving, Step
+from octavo.core.runtime.room import Room, claim_of
 
 TICK_S = 0.25
 QUIET_TICKS = 8  # while nothing runs, figures are told every 2 s
@@ -32,6 +37,10 @@ class Models(Protocol):
 
     def find(self, name: str, *, allow_path: bool = True) -> Model:
         """Find a model by id, part of one, or path; raises ``ModelNotFound`` or ``AmbiguousModel``."""
+        ...
+
+    def models(self) -> list[Model]:
+        """List the library."""
         ...
 
 
@@ -46,6 +55,10 @@ class Runtime:
         self._instances: dict[str, Instance] = {}
         self._templates = Templates()
         self._fast = FastMode(settings, home)
+        self.assessor = Assessor(home, settings)
+        instances = self._instances
+        self._room = Room(self.assessor, settings, lambda: list(instances.values()), self._end, publish)
+        self._notes: set[asyncio.Task[None]] = set()
         self._clock: asyncio.Task[None] | None = None
         self._is_closing = False
 
@@ -75,24 +88,48 @@ class Runtime:
         ttl_s: float | None = None,
         holder: str | None = None,
         allow_path: bool = False,
+        force: bool = False,
     ) -> InstanceStatus:
         """Load a model and wait until it answers; cancelling the call cancels the load.
 
         ``holder`` is the lease (a window) with which the model goes again; None keeps it until unloaded or
         its TTL. A model that is loaded with other settings is loaded anew, unless it is busy
-        (``InstanceBusy``).
+        (``InstanceBusy``). Raises ``InsufficientMemory`` for what would not run, unless ``force`` is given.
         """
         found = await self._find(model, allow_path)
-        resolved = await self._resolve(found, fields or {})
         name = instance or found.id
+        resolved = await self._resolve(found, fields or {}, name)
         loaded = await self._replace_or_reuse(name, found, resolved, says_fields=bool(fields))
+        is_new = loaded is None
         if loaded is None:
-            loaded = self._begin(name, found, resolved, None)
-            loaded.keep_for(holder, ttl_s, is_new=True)
-        else:
-            loaded.keep_for(holder, ttl_s, is_new=False)
+            known = self._instances.get
+            loaded, is_new = await self._begin_with_room(
+                name, found, resolved, None, lambda: known(name), force=force
+            )
+        loaded.keep_for(holder, ttl_s, is_new=is_new)
         await self._loaded(loaded)
         return loaded.status()
+
+    async def estimate(
+        self,
+        model: str,
+        fields: Mapping[str, object] | None = None,
+        *,
+        budget_bytes: int | None = None,
+        allow_path: bool = False,
+    ) -> tuple[Model, Report]:
+        """Say what a load with these settings would need and what would come of it; loads nothing.
+
+        ``budget_bytes`` stands for another machine's memory.
+        """
+        found = await self._find(model, allow_path)
+
+        def work() -> Report:
+            others = self._catalog.models()
+            return self.assessor.assess(found, fields or {}, claims, budget_bytes=budget_bytes, others=others)
+
+        claims = self._claims(found.id)
+        return found, await asyncio.to_thread(work)
 
     async def unload(self, instance: str) -> ModelUnloaded:
         """End an instance now; its streams end with an error. Raises ``ModelNotFound``."""
@@ -145,9 +182,13 @@ class Runtime:
         model.require_sound()
         return model
 
-    async def _resolve(self, model: Model, fields: Mapping[str, object]) -> Resolved:
-        resolved = resolve_for(model, self._settings.current, fields)
+    async def _resolve(self, model: Model, fields: Mapping[str, object], name: str) -> Resolved:
+        resolved = await asyncio.to_thread(self.assessor.resolve, model, fields, self._claims(name))
         return await self._fast.checked(model, resolved)
+
+    def _claims(self, name: str) -> list[Claim]:
+        """Give what all instances but the one of this name need."""
+        return [claim_of(one) for one in self._instances.values() if one.name != name]
 
     def _named(self, name: str) -> Instance:
         instance = self._instances.get(name)
@@ -167,7 +208,7 @@ class Runtime:
         known = self._instances.get(name)
         if known is None:
             return None
-        is_same = known.model.path == model.path and known.resolved.config == resolved.config
+        is_same = known.model.path == model.path and _means_the_same(known.resolved, resolved)
         if is_same or (not says_fields and known.model.path == model.path):
             return known
         if known.is_busy:
@@ -177,8 +218,12 @@ class Runtime:
 
     async def _ensure(self, name: str, ttl_s: float | None, *, allow_path: bool) -> Instance:
         """Give the instance that serves ``name``, starting one when none does."""
-        known = self._instances.get(name) or self._by_model(name)
+        known = self._serving(name)
+        while known is not None and known.state == "unloading":
+            await known.ended.wait()
+            known = self._serving(name)
         if known is not None:
+            await self._make_room_again(known)
             return known
         if not self._settings.current.server.jit and not allow_path:
             raise ModelNotFound(
@@ -187,22 +232,69 @@ class Runtime:
                 candidates=list(self._instances),
             )
         model = await self._find(name, allow_path)
-        resolved = await self._resolve(model, {})
-        known = self._instances.get(model.id) or self._by_model(model.id)
-        if known is not None:  # another request was faster
-            return known
-        return self._begin(model.id, model, resolved, ttl_s or self._settings.current.server.ttl_s or None)
+        resolved = await self._resolve(model, {}, model.id)
+        ttl_s = ttl_s or self._settings.current.server.ttl_s or None
+        begun, _ = await self._begin_with_room(
+            model.id, model, resolved, ttl_s, lambda: self._serving(model.id)
+        )
+        return begun
+
+    def _serving(self, name: str) -> Instance | None:
+        return self._instances.get(name) or self._by_model(name)
 
     def _by_model(self, model: str) -> Instance | None:
         return next((known for known in self._instances.values() if known.model.id == model), None)
 
-    def _begin(self, name: str, model: Model, resolved: Resolved, ttl_s: float | None) -> Instance:
+    async def _begin_with_room(
+        self,
+        name: str,
+        model: Model,
+        resolved: Resolved,
+        ttl_s: float | None,
+        known: Callable[[], Instance | None],
+        *,
+        force: bool = False,
+    ) -> tuple[Instance, bool]:
+        """Start a load once there is room for it; gives the instance, and whether it is new.
+
+        Meanwhile another request may have been faster: then ``known`` gives what it started.
+        """
+        async with self._room.turn:
+            if (faster := known()) is not None and faster.state != "unloading":
+                return faster, False
+            report = await self._room.make(model, resolved.config, name=name, force=force)
+            return self._begin(name, model, resolved, ttl_s, report), True
+
+    async def _make_room_again(self, crashed: Instance) -> None:
+        """See that a model that crashed finds room again, before its next use starts it."""
+        if crashed.state != "crashed":
+            return
+        async with self._room.turn:
+            was_forced = crashed.report is not None and crashed.report.verdict.kind == "wont_run"
+            config = crashed.resolved.config
+            await self._room.make(crashed.model, config, name=crashed.name, force=was_forced)
+
+    def _begin(
+        self, name: str, model: Model, resolved: Resolved, ttl_s: float | None, report: Report
+    ) -> Instance:
         if self._is_closing:
             raise ServiceUnavailable("The service is stopping.")
         instance = Instance(name, model, resolved, ttl_s, self._home.logs, self._publish)
+        instance.report = report
         self._instances[name] = instance
-        instance.launch().add_done_callback(lambda _: self._forget_if_never_loaded(instance))
+        instance.launch().add_done_callback(lambda _: self._after_load(instance))
         return instance
+
+    def _after_load(self, instance: Instance) -> None:
+        self._forget_if_never_loaded(instance)
+        if instance.ready is None or instance.engine is None:
+            return
+        log, pid = instance.engine.log_lines(), instance.engine.pid
+        noted = asyncio.create_task(
+            asyncio.to_thread(self.assessor.note_load, instance.model, instance.resolved.config, log, pid)
+        )
+        self._notes.add(noted)
+        noted.add_done_callback(self._notes.discard)
 
     def _forget_if_never_loaded(self, instance: Instance) -> None:
         if instance.ready is None and self._instances.get(instance.name) is instance:
@@ -296,3 +388,11 @@ class Runtime:
                 await self._end_if_overdue(instance)
             if tick % QUIET_TICKS == 0 or any(instance.is_busy for instance in self._instances.values()):
                 self._publish(self.figures())
+
+
+def _means_the_same(loaded: Resolved, wished: Resolved) -> bool:
+    """Compare settings; a context that nobody said stays as it was fitted when the model was loaded."""
+    config = wished.config
+    if is_fitted(wished) and is_fitted(loaded):
+        config = msgspec.structs.replace(config, context=loaded.config.context)
+    return loaded.config == config

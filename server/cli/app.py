@@ -4,22 +4,35 @@ import os
 import shutil
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from octavo.server.cli.console import Json, fail
+
+if TYPE_CHECKING:
+    from octavo.core.errors import OctavoError
 
 PROGRAM = "octavo-desktop"
 
 
-def app(file: Annotated[Path | None, typer.Argument(help="A GGUF file to open.")] = None) -> None:
+def app(
+    file: Annotated[Path | None, typer.Argument(help="A GGUF file to open.")] = None, json: Json = False
+) -> None:
     """Open the desktop app."""
-    from octavo.server.cli.console import say
-
     beside = shutil.which(PROGRAM, path=str(Path(sys.executable).parent))
     program = beside or shutil.which(PROGRAM)
     if program is None:
-        say(f"octavo: {PROGRAM} is not installed beside this program.")
-        raise typer.Exit(1)
+        fail(_missing(), json)
     arguments = [program] + ([str(file.absolute())] if file else [])
     sys.stdout.flush()
     os.execv(program, arguments)
+
+
+def _missing() -> "OctavoError":
+    from octavo.core.errors import NotFound
+
+    return NotFound(
+        f"{PROGRAM} is not installed beside this program.",
+        hint="octavo chat and octavo serve work without it.",
+    )

@@ -17,6 +17,7 @@ import psutil
 from octavo.core import __version__
 from octavo.core.config import paths
 from octavo.core.config.settings import SettingsFile
+from octavo.core.errors import StorageFailed
 from octavo.server.cli.console import size
 from octavo.server.cli.reach import running
 
@@ -112,7 +113,12 @@ def _home() -> Finding:
     home = paths.home()
     where = f"{home.root}; control door {home.control_socket}"
     disk = shutil.disk_usage(_existing(home.root))
-    return Finding("Home", f"{where}; {size(disk.free)} free on its disk")
+    advice = ""
+    try:
+        home.check()
+    except StorageFailed as error:
+        advice = str(error)
+    return Finding("Home", f"{where}; {size(disk.free)} free on its disk", advice)
 
 
 def _settings() -> Finding:
@@ -126,7 +132,10 @@ def _settings() -> Finding:
 
 
 async def _service() -> Finding:
-    client = await running()
+    try:
+        client = await running()
+    except StorageFailed:
+        return Finding("Service", "can't run: see Home")
     if client is None:
         return Finding("Service", "not running; it starts when it is needed")
     async with client:

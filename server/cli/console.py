@@ -1,7 +1,8 @@
 """How every verb speaks: data on stdout, all else on stderr, honest exit codes."""
 
+import contextlib
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, NoReturn, TypeVar
 
 import typer
@@ -16,13 +17,14 @@ Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 INTERRUPTED = 130
 
 
-def answer(work: Callable[[], Value], as_json: bool, show: Callable[[Value], None]) -> None:
-    """Do a verb's work and print what came of it; a failure ends the program with exit code 1."""
+def answer(work: Callable[[], Value], as_json: bool, show: Callable[[Value], None]) -> Value:
+    """Do a verb's work, print and give what came of it; a failure ends the program with exit code 1."""
     value = done(work, as_json)
     if as_json:
         print_json(value)
     else:
         show(value)
+    return value
 
 
 def done(work: Callable[[], Value], as_json: bool) -> Value:
@@ -45,6 +47,24 @@ def fail(error: "OctavoError", as_json: bool) -> NoReturn:
     if as_json:
         print_json({"error": error.report()})
     raise typer.Exit(1)
+
+
+def utf8(value: str | None) -> str | None:
+    """Let an argument through that is text, for what is sent to the service; usage error for other bytes."""
+    if value is not None and any("\ud800" <= character <= "\udfff" for character in value):
+        raise typer.BadParameter("it holds bytes that are no UTF-8 text")
+    return value
+
+
+@contextlib.contextmanager
+def usage() -> Iterator[None]:
+    """Turn what is wrong with the words of the command line into a usage error (exit code 2)."""
+    from octavo.core.errors import InvalidRequest
+
+    try:
+        yield
+    except InvalidRequest as error:
+        raise typer.BadParameter(str(error)) from error
 
 
 def say(text: str) -> None:

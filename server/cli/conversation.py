@@ -97,14 +97,15 @@ class Conversation:
 
     async def _ask(self, pieces: list[str]) -> Answer:
         assert self._client is not None
-        began, reason, usage = time.monotonic(), None, None
+        began, reason, usage, model = time.monotonic(), None, None, self.model
         async for piece in self._client.complete_chat(self.model, self._turns, **self._fields):
             if piece.text:
                 began = began if pieces else time.monotonic()
                 pieces.append(piece.text)
                 self._print(piece.text)
             reason, usage = piece.finish_reason or reason, piece.usage or usage
-        return Answer(self.model, "".join(pieces), reason, usage, time.monotonic() - began)
+            model = piece.model or model
+        return Answer(model, "".join(pieces), reason, usage, time.monotonic() - began)
 
     def _print(self, text: str) -> None:
         if not self._quiet:

@@ -6,22 +6,41 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from octavo.server.cli.console import Json, answer
+from octavo.server.cli.console import Json, answer, usage, utf8
 
 if TYPE_CHECKING:
     from octavo.core.client.types import LoadAnswer, StreamEvent
 
-Model = Annotated[str, typer.Argument(metavar="MODEL", help="An id, part of one, or a GGUF file's path.")]
+
+def _waits(ttl: float | None) -> float | None:
+    if ttl is not None and not 0 <= ttl < float("inf"):
+        raise typer.BadParameter(f"{ttl} is no number of seconds; 0 is never")
+    return ttl
+
+
+Model = Annotated[
+    str,
+    typer.Argument(metavar="MODEL", callback=utf8, help="An id, part of one, or a GGUF file's path."),
+]
 Context = Annotated[int | None, typer.Option("--context-length", "--context", "-c", help="Tokens.")]
 Slots = Annotated[int | None, typer.Option("--slots", "--parallel", help="Requests at the same time.")]
 Gpu = Annotated[str | None, typer.Option("--gpu", help="off, max, or a number of layers.")]
 GpuLayers = Annotated[int | None, typer.Option("--gpu-layers", help="Layers on the GPU; -1 is all.")]
 KvK = Annotated[str | None, typer.Option("--kv-k", help="Type of the K cache: f16, q8_0, q4_0 …")]
 KvV = Annotated[str | None, typer.Option("--kv-v", help="Type of the V cache.")]
-Identifier = Annotated[str | None, typer.Option("--identifier", "--id", help="The name to load it under.")]
-Ttl = Annotated[float | None, typer.Option("--ttl", help="Idle seconds until it is unloaded.")]
+Identifier = Annotated[
+    str | None, typer.Option("--identifier", "--id", callback=utf8, help="The name to load it under.")
+]
+Ttl = Annotated[
+    float | None,
+    typer.Option("--ttl", callback=_waits, help="Idle seconds until it is unloaded; 0 is never."),
+]
 Fields = Annotated[
     list[str] | None, typer.Option("--set", "-s", help="Any load setting as NAME=VALUE; may be repeated.")
+]
+Force = Annotated[bool, typer.Option("--force", help="Load it even if it would not run by the estimate.")]
+EstimateOnly = Annotated[
+    bool, typer.Option("--estimate-only", help="Load nothing; tell what it would need, like octavo estimate.")
 ]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Never ask; it never does.")]
 
@@ -37,28 +56,50 @@ def load(
     identifier: Identifier = None,
     ttl: Ttl = None,
     fields: Fields = None,
+    force: Force = False,
+    estimate_only: EstimateOnly = False,
     yes: Yes = False,
     json: Json = False,
 ) -> None:
     """Load a model; starts the service when none runs. It stays until it is unloaded or its TTL ends."""
+    said = load_wishes(context_length, slots, gpu, gpu_layers, kv_k, kv_v, fields)
+    if estimate_only:
+        from octavo.server.cli.estimate import estimate_load
+
+        estimate_load(model, said, None, False, json)
+    else:
+        answer(lambda: asyncio.run(_load(model, said, identifier, ttl, force)), json, _show)
+
+
+def load_wishes(
+    context: int | None,
+    slots: int | None,
+    gpu: str | None,
+    gpu_layers: int | None,
+    kv_k: str | None,
+    kv_v: str | None,
+    fields: list[str] | None,
+) -> dict[str, object]:
+    """Put the options together into load settings; a usage error for what can't be one."""
     said: dict[str, object] = {
-        "context": context_length,
+        "context": context,
         "slots": slots,
         "gpu_layers": _gpu_layers(gpu) if gpu_layers is None else gpu_layers,
         "kv_k": kv_k,
         "kv_v": kv_v,
         **_pairs(fields or []),
     }
-    answer(lambda: asyncio.run(_load(model, said, identifier, ttl)), json, _show)
+    _check_values(said)
+    return said
 
 
 async def _load(
-    model: str, fields: dict[str, object], identifier: str | None, ttl_s: float | None
+    model: str, fields: dict[str, object], identifier: str | None, ttl_s: float | None, force: bool
 ) -> "LoadAnswer":
     from octavo.server.cli.reach import held, model_argument, started
 
     async with await started() as client, held(client, _progress):
-        return await client.load(model_argument(model), fields, identifier, ttl_s)
+        return await client.load(model_argument(model), fields, identifier, ttl_s, force=force)
 
 
 def _progress(event: "StreamEvent") -> None:
@@ -92,6 +133,13 @@ def _pairs(fields: list[str]) -> dict[str, object]:
         raise typer.BadParameter("--set takes NAME=VALUE")
     _check_names(set(pairs))
     return dict(pairs)
+
+
+def _check_values(said: dict[str, object]) -> None:
+    from octavo.core.config.load_config import resolve
+
+    with usage():
+        resolve(("the command line", said))
 
 
 def _check_names(names: set[str]) -> None:

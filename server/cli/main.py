@@ -1,24 +1,30 @@
 """``octavo``: the command line."""
 
 import multiprocessing
+import os
+import sys
 from collections.abc import Callable
 from typing import Annotated
 
 import typer
+from typer._click.exceptions import ClickException
 
 from octavo.server.cli import (
     app,
     chat,
     doctor,
+    estimate,
     import_,
     load,
     ls,
     ps,
+    quants,
     serve,
     server,
     show,
     unload,
 )
+from octavo.server.cli.console import INTERRUPTED, print_json, say
 
 octavo = typer.Typer(
     name="octavo",
@@ -33,10 +39,12 @@ VERBS: dict[str, Callable[..., None]] = {
     "app": app.app,
     "chat": chat.chat,
     "doctor": doctor.doctor,
+    "estimate": estimate.estimate,
     "import": import_.import_,
     "load": load.load,
     "ls": ls.ls,
     "ps": ps.ps,
+    "quants": quants.quants,
     "serve": serve.serve,
     "show": show.show,
     "unload": unload.unload,
@@ -62,10 +70,43 @@ def begin(
         print(context.get_help())
 
 
+def run() -> int:
+    """Run a verb and give its exit code; what goes wrong is said in words."""
+    try:
+        code = octavo(standalone_mode=False)
+        sys.stdout.flush()
+    except ClickException as fault:
+        return _misused(fault)
+    except typer.Abort:
+        return INTERRUPTED
+    except OSError as fault:
+        return _unwritten(fault)
+    return int(code or 0)
+
+
 def main() -> None:
     """Run the command line."""
     multiprocessing.freeze_support()
-    octavo()
+    sys.exit(run())
+
+
+def _misused(fault: ClickException) -> int:
+    fault.show()
+    if "--json" in sys.argv:
+        message = fault.format_message().encode("utf-8", "backslashreplace").decode()
+        hint = "octavo VERB --help tells how."
+        print_json({"error": {"code": "usage", "message": message, "hint": hint, "details": {}}})
+    return fault.exit_code
+
+
+def _unwritten(fault: OSError) -> int:
+    """End quietly when the reader of a pipe is gone; say what else keeps the output from its place."""
+    if not isinstance(fault, BrokenPipeError):
+        what = fault.filename or "The output"
+        say(f"octavo: {what} can't be written or read: {fault.strerror or fault}.")
+    # what is left in the buffer would fail once more at the end
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    return 1
 
 
 if __name__ == "__main__":

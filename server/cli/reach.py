@@ -10,20 +10,28 @@ from typing import Any
 from octavo.core.client import ServiceClient
 from octavo.core.client.types import Lease, StreamEvent
 from octavo.core.config import paths
+from octavo.core.config.paths import Home
 from octavo.core.errors import ServiceUnavailable
 
 
 async def running() -> ServiceClient | None:
-    """Connect to the service, if one runs."""
+    """Connect to the service, if one runs; raises ``StorageFailed`` where Octavo can keep nothing."""
     try:
-        return await ServiceClient.connect(paths.home())
+        return await ServiceClient.connect(checked_home())
     except ServiceUnavailable:
         return None
 
 
 async def started() -> ServiceClient:
     """Connect to the service, starting one when none runs."""
-    return await ServiceClient.start_or_connect(paths.home())
+    return await ServiceClient.start_or_connect(checked_home())
+
+
+def checked_home() -> Home:
+    """Give the home, after a look that it can be one."""
+    home = paths.home()
+    home.check()
+    return home
 
 
 @asynccontextmanager

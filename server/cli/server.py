@@ -5,16 +5,28 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from octavo.server.cli.console import Json, answer
+from octavo.server.cli.console import Json, answer, usage
 
 if TYPE_CHECKING:
     from octavo.core.client.types import ServerStatus
 
 server = typer.Typer(help="Open, close and look at the public port.", no_args_is_help=True)
 
+
+def _origins(cors: list[str] | None) -> list[str] | None:
+    from octavo.server.hosts import check_origin_name
+
+    with usage():
+        for origin in cors or []:
+            check_origin_name(origin)
+    return cors
+
+
 Host = Annotated[str | None, typer.Option("--host", "--bind", help="Address; 127.0.0.1 is this computer.")]
 Port = Annotated[int | None, typer.Option("--port", "-p", min=0, max=65535, help="Port.")]
-Cors = Annotated[list[str] | None, typer.Option("--cors", help="Let in web pages of this origin.")]
+Cors = Annotated[
+    list[str] | None, typer.Option("--cors", callback=_origins, help="Let in web pages of this origin.")
+]
 
 
 @server.command("start")

@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from octavo.server.cli.console import Json, answer, size
+from octavo.server.cli.console import Json, answer, size, utf8
 
 if TYPE_CHECKING:
     from octavo.core.client.types import UnloadAnswer
     from octavo.core.events import InstanceStatus
 
-Name = Annotated[str | None, typer.Argument(help="The name it is loaded under, or its model.")]
+Name = Annotated[str | None, typer.Argument(callback=utf8, help="The name it is loaded under, or its model.")]
 All = Annotated[bool, typer.Option("--all", "-a", help="Unload all.")]
 
 

@@ -3,34 +3,43 @@
 import asyncio
 import time
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 from fastapi import APIRouter, Depends, Request
+from msgspec import Meta
 from starlette.responses import Response
 
 from octavo.core.client.types import LoadAnswer, ModelList, UnloadAnswer
 from octavo.core.errors import InvalidRequest, ServiceUnavailable
-from octavo.core.events import InstanceStatus, LibraryChanged
+from octavo.core.events import InstanceStatus
 from octavo.server.answering import json_response
 from octavo.server.bodies import read_json
 from octavo.server.doors import control_only, door_of
 from octavo.server.imports import import_path
+from octavo.server.listing import listed, tell_library
+from octavo.server.native.estimate import EstimateBody, estimated
 from octavo.server.native.load_fields import load_fields
 from octavo.server.presence import while_connected
 from octavo.server.records import model_records
-from octavo.server.studio import Studio, studio_of
+from octavo.server.studio import studio_of
 
 router = APIRouter()
 LEASE_HEADER = "Octavo-Lease"
 
 
 class LoadBody(msgspec.Struct):
-    """Which model to load, and under what name; the load settings are read beside it."""
+    """Which model to load, and under what name; the load settings are read beside it.
+
+    ``ttl``: idle seconds until it is unloaded; 0 is never. ``force`` loads what would not run by the
+    estimate; ``estimate_only`` loads nothing and answers like ``/api/v1/estimate``.
+    """
 
     model: str
     identifier: str | None = None
-    ttl: float | None = None
+    ttl: Annotated[float, Meta(ge=0)] | None = None
+    force: bool | None = None
+    estimate_only: bool | None = None
 
 
 class UnloadBody(msgspec.Struct):
@@ -52,7 +61,7 @@ class ImportBody(msgspec.Struct):
 async def list_models(request: Request) -> Response:
     """List the library, unreadable files included."""
     studio = studio_of(request)
-    models = await asyncio.to_thread(studio.catalog.models)
+    models = await listed(studio)
     return json_response(ModelList(model_records(models, studio.runtime.instances())))
 
 
@@ -61,6 +70,8 @@ async def load_model(request: Request) -> Response:
     """Load a model and answer when it is ready; a client that goes away calls the load off."""
     fields = await read_json(request, dict[str, Any])
     body = _load_body(fields)
+    if body.estimate_only:
+        return json_response(await estimated(request, EstimateBody(body.model), load_fields(fields)))
     started = time.monotonic()
     status = await while_connected(request.receive, _load(request, body, load_fields(fields)))
     return json_response(_loaded(status, time.monotonic() - started))
@@ -86,12 +97,6 @@ async def import_model(request: Request) -> Response:
     return json_response(answer)
 
 
-async def tell_library(studio: Studio) -> None:
-    """Read the library anew and tell everyone how many models there are."""
-    models = await asyncio.to_thread(studio.catalog.refresh)
-    studio.hub.publish(LibraryChanged(models=len(models)))
-
-
 async def _load(request: Request, body: LoadBody, fields: dict[str, object]) -> InstanceStatus:
     studio = studio_of(request)
     lease = request.headers.get(LEASE_HEADER)
@@ -101,9 +106,10 @@ async def _load(request: Request, body: LoadBody, fields: dict[str, object]) -> 
         body.model,
         fields,
         instance=body.identifier,
-        ttl_s=body.ttl,
+        ttl_s=body.ttl or None,
         holder=lease,
         allow_path=door_of(request) == "control",
+        force=bool(body.force),
     )
     if lease and not studio.leases.holds(lease):  # it ended while the model was loading
         await studio.runtime.release(lease)

@@ -1,10 +1,11 @@
 """All routes of this dialect."""
 
-from octavo.server.native import chats, events, models, replies, server, settings, status
+from octavo.server.native import chats, estimate, events, models, replies, server, settings, status
 
 ROUTERS = (
     status.router,
     models.router,
+    estimate.router,
     events.router,
     settings.router,
     server.router,

@@ -9,6 +9,7 @@ from octavo.server.answering import json_response
 from octavo.server.auth import Keys
 from octavo.server.bodies import read_json
 from octavo.server.doors import control_only
+from octavo.server.hosts import check_origin_name
 from octavo.server.public import PortOptions
 from octavo.server.studio import Studio, studio_of
 
@@ -59,6 +60,8 @@ def port_options(studio: Studio, body: StartBody) -> PortOptions:
     port = settings.port if body.port is None else body.port
     if not 0 <= port <= 65535:
         raise InvalidRequest(f"{port} is no port.", hint="Ports go from 1 to 65535.", param="port")
+    for origin in body.cors or ():
+        check_origin_name(origin)
     return PortOptions(
         host=body.host or settings.host,
         port=port,

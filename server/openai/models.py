@@ -9,6 +9,7 @@ from starlette.responses import Response
 from octavo.core.events import InstanceStatus
 from octavo.core.library.models import Model
 from octavo.server.answering import json_response
+from octavo.server.listing import listed
 from octavo.server.openai.names import jit
 from octavo.server.studio import Studio, studio_of
 
@@ -52,8 +53,7 @@ async def get_model(request: Request, name: str) -> Response:
 
 
 async def _objects(studio: Studio) -> list[ModelObject]:
-    found = await asyncio.to_thread(studio.catalog.models)
-    models = {model.id: model for model in found if model.is_loadable}
+    models = {model.id: model for model in await listed(studio) if model.is_loadable}
     loaded = [status for status in studio.runtime.instances() if status.state == "ready"]
     objects = {status.instance: _of_instance(status, models.get(status.model)) for status in loaded}
     if jit(studio):

@@ -7,6 +7,9 @@ from octavo.core.runtime.requests import ChatRequest, CompletionRequest
 from octavo.server.openai.bodies import ChatBody, CommonBody, CompletionBody, ContentPart, MessageBody
 from octavo.server.openai.names import Asker
 
+# what llama.cpp counts tokens in
+MOST_TOKENS = 2**31 - 1
+
 _ROLES: dict[str, Role] = {"developer": "system", "function": "tool"}
 _SAMPLING = (
     "temperature",
@@ -122,7 +125,9 @@ def _tokens(prompt: list[str | int | list[int]] | list[int]) -> list[int]:
 
 def _sampling(body: CommonBody) -> Sampling:
     if (body.n or 1) != 1:
-        raise InvalidRequest("Only one answer (n = 1) can be given at a time.", hint="Ask again.", param="n")
+        raise InvalidRequest(
+            f"n is {body.n}; a request gets one answer (n = 1).", hint="Send n requests.", param="n"
+        )
     said = {name: value for name in _SAMPLING if (value := getattr(body, name)) is not None}
     return Sampling(**said, seed=_seed(body.seed))
 
@@ -136,9 +141,11 @@ def _token_limit(limit: int | None) -> int | None:
     """Read a cap: none and -1 mean up to the end of the context."""
     if limit is None or limit == -1:
         return None
-    if not 0 < limit < 2**31:
+    if not 0 < limit <= MOST_TOKENS:
         raise InvalidRequest(
-            f"max_tokens is {limit}; it must be at least 1.", hint="-1 means no limit.", param="max_tokens"
+            f"max_tokens is {limit}; it must be from 1 to {MOST_TOKENS}.",
+            hint="-1 means up to the end of the context.",
+            param="max_tokens",
         )
     return limit
 

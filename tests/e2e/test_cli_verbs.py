@@ -43,7 +43,12 @@ def test_chat_asks_once(env: dict[str, str]) -> None:
     plain = octavo(env, "chat", MODEL, "-p", "Say hi", "-t", "0", "--max-tokens", "8")
     assert plain.returncode == 0 and len(plain.stdout.strip()) > 3
     told = octavo_json(env, "chat", "-p", "Say hi", "-t", "0", "--max-tokens", "8")
-    assert told["content"] and told["usage"]["completion_tokens"] == 8 and told["finish_reason"] == "length"
+    assert (
+        told["model"].endswith(MODEL)
+        and told["content"]
+        and told["usage"]["completion_tokens"] == 8
+        and told["finish_reason"] == "length"
+    )
 
 
 def test_chat_reads_turns_until_exit(env: dict[str, str]) -> None:
@@ -78,6 +83,21 @@ def test_serve_beside_a_running_service_uses_its_port(env: dict[str, str]) -> No
         second = subprocess.run([*OCTAVO, "serve"], env=env, capture_output=True, text=True, timeout=60)
         assert second.returncode == 1 and "serving already" in second.stderr
     assert not octavo_json(env, "server", "status")["is_on"]
+    assert octavo(env, "unload", "--all").returncode == 0
+
+
+def test_serve_beside_a_running_service_ends_when_its_port_is_closed(env: dict[str, str]) -> None:
+    assert octavo(env, "load", MODEL, "-c", "512").returncode == 0
+    command = [*OCTAVO, "serve", "--port", "0", "--json"]
+    with subprocess.Popen(
+        command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as serve:
+        assert serve.stdout is not None
+        place = json.loads(serve.stdout.readline())
+        assert place["url"] == f"http://127.0.0.1:{place['port']}/v1" and place["pid"] == serve.pid
+        assert octavo(env, "server", "stop").returncode == 0
+        _, told = serve.communicate(timeout=10)
+    assert serve.returncode == 0 and "closed" in told
     assert octavo(env, "unload", "--all").returncode == 0
 
 

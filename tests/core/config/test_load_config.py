@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from octavo.core.config.load_config import BOUNDS, FlashAttention, LoadConfig, resolve
+from octavo.core.config.load_config import BOUNDS, CHOICES, FlashAttention, LoadConfig, resolve
 from octavo.core.errors import InvalidConfig
 
 
@@ -61,6 +61,15 @@ def test_what_cannot_work_is_refused_by_name(fields: dict[str, object]) -> None:
     with pytest.raises(InvalidConfig) as caught:
         resolve(("request", fields))
     assert next(iter(fields)) in str(caught.value)
+
+
+def test_what_is_refused_is_what_was_said_and_the_choices_are_named() -> None:
+    with pytest.raises(InvalidConfig, match="slots is 100000"):
+        resolve(("request", {"slots": 100_000}))
+    for name in ("kv_k", "load_mode", "flash_attention"):
+        with pytest.raises(InvalidConfig) as caught:
+            resolve(("request", {name: "banana"}))
+        assert "banana" in caught.value.message and CHOICES[name][0] in caught.value.hint
 
 
 @given(st.fixed_dictionaries({}, optional={name: st.integers(-5, 1 << 20) for name in BOUNDS}))

@@ -68,3 +68,19 @@ def test_the_environment_names_the_home(tmp_path: Path, monkeypatch: pytest.Monk
     place.prepare()
     assert place.run.stat().st_mode & 0o777 == 0o700
     assert place.models.is_dir()
+
+
+@pytest.mark.parametrize("below", ["file", "file/deeper"])
+def test_a_home_that_cannot_be_is_told_by_its_variable(
+    below: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("OCTAVO_HOME", str(tmp_path / below))
+    for act in (home().check, home().prepare):
+        with pytest.raises(StorageFailed, match="OCTAVO_HOME names"):
+            act()
+
+
+def test_looking_whether_a_home_can_be_makes_none(tmp_path: Path) -> None:
+    Home(tmp_path / "a/b").check()
+    assert not (tmp_path / "a").exists()

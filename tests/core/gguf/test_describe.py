@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from octavo.core.gguf import Description, ValueType, describe, read_header
+from octavo.core.gguf import Capabilities, Description, Projector, ValueType, describe, read_header
 from tests.fixtures.gguf_builder import F16, Q4_K, GgufFile, TensorEntry, array, pair, strings, tiny
 
 
@@ -108,3 +108,90 @@ def test_an_empty_template_counts_as_none_and_named_ones_are_given():
 def test_a_description_goes_through_msgpack_unchanged(smollm2: Path):
     facts = describe(read_header(smollm2))
     assert msgspec.msgpack.decode(msgspec.msgpack.encode(facts), type=Description) == facts
+
+
+def moe(*names: str, experts: int = 8, used: int = 2) -> GgufFile:
+    model = tiny("qwen3moe", expert_count=experts, expert_used_count=used, expert_feed_forward_length=32)
+    model.tensors += [TensorEntry(name, [64, 32, experts], F16) for name in names]
+    return model
+
+
+def test_active_parameters_count_the_experts_that_a_token_is_sent_to():
+    facts = described(
+        moe("blk.0.ffn_up_exps.weight", "blk.0.ffn_gate_exps.weight", "blk.0.ffn_down_exps.weight")
+    )
+    dense, routed = 64 * 64 + 64, 3 * 64 * 32 * 8
+    assert (facts.parameters, facts.active_parameters) == (dense + routed, dense + routed // 4)
+    assert (facts.expert_count, facts.expert_used_count, facts.expert_feed_forward_length) == (8, 2, 32)
+
+
+def test_shared_experts_and_routers_are_always_active():
+    model = moe()
+    model.tensors += [
+        TensorEntry(f"blk.0.{name}.weight", [64, 32]) for name in ("ffn_up_shexp", "ffn_gate_inp")
+    ]
+    facts = described(model)
+    assert facts.active_parameters == facts.parameters
+
+
+def test_experts_of_old_files_have_a_tensor_each():
+    model = moe()
+    model.tensors += [TensorEntry(f"blk.0.ffn_up.{number}.weight", [64, 32]) for number in range(8)]
+    facts = described(model)
+    assert facts.parameters - facts.active_parameters == 64 * 32 * 6
+
+
+@pytest.mark.parametrize(("experts", "used"), [(0, 0), (8, 9), (8, 8)])
+def test_odd_expert_counts_leave_all_parameters_active(experts: int, used: int):
+    model = tiny("qwen3moe", expert_count=experts, expert_used_count=used)
+    model.tensors.append(TensorEntry("blk.0.ffn_up_exps.weight", [64, 32, 8], F16))
+    facts = described(model)
+    assert facts.active_parameters == facts.parameters
+
+
+def test_a_dense_model_is_all_active(smollm2: Path):
+    facts = describe(read_header(smollm2))
+    assert facts.active_parameters == facts.parameters and facts.capabilities == Capabilities()
+
+
+def test_per_layer_figures_are_kept():
+    heads = pair("llama.attention.head_count_kv", array(ValueType.INT32, [8, 0, 4]), ValueType.ARRAY)
+    windows = pair(
+        "llama.attention.sliding_window_pattern", array(ValueType.BOOL, [1, 0, 1]), ValueType.ARRAY
+    )
+    layers = described(tiny("llama", heads, windows)).per_layer
+    assert (layers.head_count_kv, layers.sliding_window_pattern, layers.head_count) == (
+        (8, 0, 4),
+        (1, 0, 1),
+        (),
+    )
+
+
+@pytest.mark.parametrize(
+    ("template", "able"),
+    [
+        ("{{ messages }}", Capabilities()),
+        ("Here are tools: {{ messages[0].content }}", Capabilities()),
+        ("{%- if tools %}{{ tools | tojson }}{% endif %}", Capabilities(tools=True)),
+        ("{% if x %}\n{%- for t in builtin_tools %}{{ t }}{% endfor %}{% endif %}", Capabilities(tools=True)),
+        ("{% if enable_thinking is false %}<think>\n\n</think>{% endif %}", Capabilities(reasoning=True)),
+        ("{% set x = message.reasoning_content %}", Capabilities(reasoning=True)),
+        ("<|start|>assistant<|channel|>analysis", Capabilities(reasoning=True)),
+        ("{% if item['type'] == 'image' %}<start_of_image>{% endif %}", Capabilities(vision=True)),
+    ],
+)
+def test_a_template_tells_what_the_model_can_do(template: str, able: Capabilities):
+    assert described(tiny("llama", pair("tokenizer.chat_template", template))).capabilities == able
+
+
+def test_b07_a_projector_tells_what_it_reads_and_for_which_width():
+    model = tiny(
+        "clip",
+        pair("general.type", "mmproj"),
+        pair("clip.has_vision_encoder", True),
+        pair("clip.projector_type", "gemma3"),
+        pair("clip.vision.projection_dim", 640),
+    )
+    facts = described(model)
+    assert (facts.projector, facts.capabilities) == (Projector("gemma3", 640), Capabilities(vision=True))
+    assert described(tiny()).projector is None

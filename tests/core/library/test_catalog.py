@@ -205,3 +205,17 @@ def test_a_catalog_may_be_used_from_many_threads(library: Catalog):
     for thread in threads:
         thread.join()
     assert results == [8] * 8
+
+
+def test_a_listing_that_is_old_looks_again(library: Catalog, root: Path, monkeypatch: pytest.MonkeyPatch):
+    before = len(library.fresh())
+    (root / "by/hand").mkdir(parents=True)
+    (root / "by/hand/x.gguf").write_bytes(SOUND)
+    assert len(library.fresh()) == before
+    monkeypatch.setattr(catalog, "FRESH_S", 0.0)
+    assert len(library.fresh()) == before + 1 == len(library.models())
+
+
+def test_a_name_without_a_letter_is_named(library: Catalog):
+    with pytest.raises(ModelNotFound, match="\ufffd"):
+        library.find("\ufffd\ufffd")

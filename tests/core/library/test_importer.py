@@ -16,6 +16,7 @@ from octavo.core.errors import (
     UnreadableFile,
 )
 from octavo.core.library import Catalog, ImportMode, importer, plan_import, run_import, transfer
+from octavo.core.library.transfer import remove_leftovers
 from tests.fixtures.gguf_builder import pair, tiny
 from tests.fixtures.hostile_ggufs import HOSTILE, UNLOADABLE
 
@@ -317,9 +318,33 @@ def test_b12_a_target_that_appears_after_the_plan_is_kept(mode: ImportMode, sour
 
 def test_b12_a_source_in_its_place_already_is_said_to_be_there(source: Path, root: Path):
     target = run_import(plan_import(source, root))
-    with pytest.raises(TargetExists):
-        plan_import(target, root)
+    plan = plan_import(target, root)
+    assert plan.present and "already there" in plan.sentence and run_import(plan) == target
     assert target.read_bytes() == SOUND
+
+
+def test_the_same_bytes_again_are_there_already_and_other_bytes_are_not(source: Path, root: Path):
+    target = run_import(plan_import(source, root, mode=ImportMode.COPY))
+    assert plan_import(source, root).present
+    assert run_import(plan_import(source, root)) == target and source.exists()
+    target.write_bytes(SOUND[:-1] + b"x")
+    with pytest.raises(TargetExists):
+        plan_import(source, root)
+
+
+def test_what_a_killed_import_left_goes_and_what_is_being_written_stays(source: Path, root: Path):
+    plan = plan_import(source, root, mode=ImportMode.COPY)
+    plan.target.parent.mkdir(parents=True)
+    left = plan.target.parent / ".import-0123.part"
+    left.write_bytes(b"half")
+    seen: list[bool] = []
+
+    def look(_done: int, _total: int) -> None:
+        remove_leftovers(root, below=True)
+        seen.append(any(plan.target.parent.glob(".import-*.part")))
+
+    run_import(plan, look)
+    assert seen and all(seen) and os.listdir(plan.target.parent) == [plan.target.name]
 
 
 def test_b12_a_source_elsewhere_in_the_library_is_moved(root: Path):

@@ -5,9 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from octavo.core.errors import InvalidGguf
+from octavo.core.gguf import ValueType
 from octavo.core.library import Catalog, Model
 from octavo.core.library.scan import find_files
-from tests.fixtures.gguf_builder import pair, tiny
+from tests.fixtures.gguf_builder import GgufFile, pair, tiny
 from tests.fixtures.hostile_ggufs import HOSTILE, UNLOADABLE, WRONG_KINDS
 
 SOUND = tiny().build()
@@ -124,16 +126,48 @@ def test_b08_a_cut_file_is_flagged_with_the_bytes_it_lacks(tmp_path: Path):
 
 def test_b07_what_is_no_model_is_typed_and_not_loadable(tmp_path: Path):
     root = tmp_path / "models"
-    cases = {"a projector": "projector", "an adapter": "adapter", "no tensors": "vocabulary"}
-    for case in cases:
+    cases = {"an adapter": "adapter", "no tensors": "vocabulary"}
+    for case in ("a projector", *cases):
         put(root / f"p/m/{case}.gguf", UNLOADABLE[case][1]())
     put(root / "p/m/base.gguf")
     put(root / "p/embed/bert.gguf", tiny("bert").build())
     found = rows(root)
     assert {case: found[f"p/m/{case}"].kind for case in cases} == cases
-    assert [found[f"p/m/{case}"].fault for case in cases] == [None] * 3
+    assert [found[f"p/m/{case}"].fault for case in cases] == [None] * 2
+    assert "p/m/a projector" not in found
     assert (found["p/m"].kind, found["p/embed"].kind) == ("model", "embedding")
     assert [name for name, model in found.items() if model.is_loadable] == ["p/embed", "p/m"]
+
+
+@pytest.mark.parametrize(
+    ("pairs", "says"),
+    [([], "weights"), (["banana"], "weights"), ([b"\xff\xfe"], "weights")],
+    ids=["nothing", "an architecture", "no text"],
+)
+def test_a_file_of_nothing_is_no_vocabulary_but_a_fault(
+    pairs: list[str | bytes], says: str, tmp_path: Path
+) -> None:
+    keys = [pair("general.architecture", value, ValueType.STRING) for value in pairs]
+    put(tmp_path / "models/p/m/x.gguf", GgufFile(keys).build())
+    (model,) = rows(tmp_path / "models").values()
+    assert model.fault is not None and says in model.fault.message and not model.is_loadable
+    with pytest.raises(InvalidGguf):
+        model.require_sound()
+
+
+def test_an_architecture_that_is_no_text_is_a_fault(tmp_path: Path) -> None:
+    model = tiny()
+    model.pairs[0] = pair("general.architecture", b"\xff\xfe", ValueType.STRING)
+    put(tmp_path / "models/p/m/x.gguf", model.build())
+    (row,) = rows(tmp_path / "models").values()
+    assert row.fault is not None and row.fault.details["fault"] == "no_architecture"
+
+
+def test_what_is_no_model_is_refused_before_a_load(tmp_path: Path) -> None:
+    put(tmp_path / "models/p/m/x.gguf", UNLOADABLE["no tensors"][1]())
+    (model,) = rows(tmp_path / "models").values()
+    with pytest.raises(InvalidGguf, match="vocabulary"):
+        model.require_sound()
 
 
 def test_a_missing_root_has_no_rows(tmp_path: Path):

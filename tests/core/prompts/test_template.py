@@ -300,3 +300,11 @@ def test_helper_dies_with_a_killed_parent(template: str) -> None:
         helper = psutil.Process(int(parent.stdout.readline()))
         parent.kill()
     assert eventually(lambda: not helper.is_running() or helper.status() == psutil.STATUS_ZOMBIE)
+
+
+def test_long_honest_input_is_rendered_and_a_stopped_template_ends_its_sentence(rendering: Rendering) -> None:
+    text = "word " * 1_900_000
+    assert len(rendering.text(PLAIN, [Message("user", text)])) == len(text)
+    with pytest.raises(TemplateRefused, match="characters") as caught:
+        rendering.segments(WORDY, HELLO)
+    assert str(caught.value).endswith("characters. " + caught.value.hint)

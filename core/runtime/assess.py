@@ -1,0 +1,177 @@
+"""The one answer to "will it fit?", asked by loads over HTTP, command line, window and on demand alike."""
+
+import os
+import threading
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import msgspec
+
+from octavo.core.config.load_config import LoadConfig, Resolved
+from octavo.core.config.paths import Home
+from octavo.core.config.settings import SettingsFile
+from octavo.core.gguf import read_model
+from octavo.core.library.models import Model
+from octavo.core.memory.advise import Estimator, Sibling, advise, fit
+from octavo.core.memory.budget import GIB, Claim, fixed, measure
+from octavo.core.memory.disk import UNKNOWN, Disks
+from octavo.core.memory.estimate import estimate
+from octavo.core.memory.ledger import Ledger, anonymous_of, compare
+from octavo.core.memory.shape import Shape, read_shape
+from octavo.core.memory.types import Budget, Estimate, Report
+from octavo.core.memory.verdict import gib, judge
+from octavo.core.runtime.defaults import CONTEXT_FITS, resolve_for
+
+KEPT_SHAPES = 64
+# a context that most conversations fit; for less, idle models leave
+USUAL_CONTEXT = 8192
+
+
+class Assessor:
+    """Estimates, budgets and verdicts for models; all methods may block and are thread-safe."""
+
+    def __init__(self, home: Home, settings: SettingsFile) -> None:
+        self._settings = settings
+        self._disks = Disks(home.cache)
+        self.ledger = Ledger(home.cache)
+        self._shapes: dict[tuple[str, int, int], Shape] = {}
+        self._lock = threading.Lock()
+
+    def budget(self, claims: Iterable[Claim] = ()) -> Budget:
+        """Tell what a load may use, beside the models that ``claims`` stand for."""
+        memory = self._settings.current.memory
+        return measure(
+            keep_free_bytes=int(memory.keep_free_gib * GIB),
+            claims=claims,
+            most_bytes=int(memory.limit_gib * GIB) or None,
+        )
+
+    def estimator(self, model: Model) -> Estimator:
+        """Give a function from a configuration to the estimate, corrected by the ledger."""
+        raw = self.raw_estimator(model)
+        return lambda config: self.ledger.corrected(raw(config))
+
+    def raw_estimator(self, model: Model) -> Estimator:
+        """Give the same without corrections."""
+        shape = self._shape(model)
+        projector = model.projector.size_bytes if model.projector else 0
+
+        def estimated(config: LoadConfig) -> Estimate:
+            found = estimate(shape, config, file_bytes=model.size_bytes, mmproj_bytes=projector)
+            return msgspec.structs.replace(found, model=model.id)
+
+        return estimated
+
+    def report(
+        self,
+        model: Model,
+        config: LoadConfig,
+        budget: Budget,
+        *,
+        others: Iterable[Model] = (),
+        advises: bool = True,
+    ) -> Report:
+        """Say what will happen, and what would help; ``others`` may hold the model in other quantisations."""
+        estimator = self.estimator(model)
+        found = estimator(config)
+        verdict = judge(found, budget, UNKNOWN)
+        if verdict.kind == "resident" or not advises:
+            return Report(estimate=found, budget=budget, verdict=verdict)
+        disk = self._disks.bandwidth(model.path)
+        verdict = judge(found, budget, disk)
+        siblings = [self._sibling(other) for other in others if is_sibling(other, model)]
+        advice = advise(estimator, config, budget, disk, siblings=siblings, has_gpu=config.gpu_layers != 0)
+        return Report(estimate=found, budget=budget, verdict=verdict, suggestions=advice)
+
+    def assess(
+        self,
+        model: Model,
+        fields: Mapping[str, object],
+        claims: Iterable[Claim] = (),
+        *,
+        budget_bytes: int | None = None,
+        others: Iterable[Model] = (),
+    ) -> Report:
+        """Say what a load with these wishes would need and what would come of it; loads nothing.
+
+        ``budget_bytes`` stands for a machine with so much for models. Raises ``InvalidConfig``.
+        """
+        claimed = list(claims)
+        resolved = self.resolve(model, fields, claimed, budget_bytes)
+        budget = self.budget(claimed) if budget_bytes is None else fixed(budget_bytes)
+        return self.report(model, resolved.config, budget, others=others)
+
+    def resolve(
+        self,
+        model: Model,
+        fields: Mapping[str, object],
+        claims: Iterable[Claim] = (),
+        budget_bytes: int | None = None,
+    ) -> Resolved:
+        """Give the effective settings for a load; a context that nobody said is the largest that fits."""
+        claimed = list(claims)
+
+        def fitted(config: LoadConfig) -> tuple[int, str]:
+            if budget_bytes is None:
+                return self._fitted(model, config, claimed)
+            context = fit(self.estimator(model), config, fixed(budget_bytes), trained_context(model))
+            return context, f"{CONTEXT_FITS} {gib(budget_bytes)}"
+
+        return resolve_for(model, self._settings.current, fields, fitted)
+
+    def _fitted(self, model: Model, config: LoadConfig, claims: list[Claim]) -> tuple[int, str]:
+        """Give the largest context that fits beside what is loaded; for a usual one, idle models leave."""
+        trained = trained_context(model)
+        estimator = self.estimator(model)
+        budget = self.budget(staying(claims))
+        context = fit(estimator, config, budget, trained)
+        if context < min(trained, USUAL_CONTEXT) and any(claim.may_leave for claim in claims):
+            budget = self.budget(claims)
+            context = min(fit(estimator, config, budget, trained), USUAL_CONTEXT)
+        return context, f"{CONTEXT_FITS} {gib(budget.budget_bytes)}"
+
+    def note_load(self, model: Model, config: LoadConfig, log: Iterable[str], pid: int | None) -> None:
+        """Write into the ledger what a load that is ready really took."""
+        self.ledger.note(compare(self.raw_estimator(model)(config), log, anonymous_of(pid)))
+
+    def _shape(self, model: Model) -> Shape:
+        key = (os.fspath(model.path), model.size_bytes, model.modified_ns)
+        with self._lock:
+            known = self._shapes.get(key)
+        if known is None:
+            known = read_shape(read_model(Path(model.path)))
+            with self._lock:
+                self._shapes[key] = known
+                while len(self._shapes) > KEPT_SHAPES:
+                    del self._shapes[next(iter(self._shapes))]
+        return known
+
+    def _sibling(self, other: Model) -> Sibling:
+        quant = (other.description.quant if other.description else None) or "another quantisation"
+        return Sibling(other.id, quant, self.estimator(other))
+
+
+def trained_context(model: Model) -> int:
+    """Give the context that a model was trained on, in tokens."""
+    return (model.description.context_length if model.description else None) or USUAL_CONTEXT
+
+
+def staying(claims: Iterable[Claim]) -> list[Claim]:
+    """Give the same claims with none that may leave."""
+    return [Claim(one.private_bytes, one.taken_bytes, one.mapped_bytes) for one in claims]
+
+
+def is_sibling(other: Model, model: Model) -> bool:
+    """Tell whether ``other`` is the same model in a smaller quantisation."""
+    mine, its = model.description, other.description
+    if mine is None or its is None or not other.is_loadable or other.size_bytes >= model.size_bytes:
+        return False
+    same_kind = (its.architecture, its.parameters) == (mine.architecture, mine.parameters)
+    return same_kind and its.quant != mine.quant and _same_name(other, model)
+
+
+def _same_name(other: Model, model: Model) -> bool:
+    mine, its = model.description, other.description
+    if (other.publisher, other.name) == (model.publisher, model.name):
+        return True
+    return bool(mine and its and mine.name and mine.name == its.name)
