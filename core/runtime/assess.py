@@ -21,6 +21,7 @@ from octavo.core.memory.shape import Shape, read_shape
 from octavo.core.memory.types import Budget, Estimate, Report
 from octavo.core.memory.verdict import gib, judge
 from octavo.core.runtime.defaults import CONTEXT_FITS, resolve_for
+from octavo.core.runtime.settle import Settler
 
 KEPT_SHAPES = 64
 # a context that most conversations fit; for less, idle models leave
@@ -34,6 +35,7 @@ class Assessor:
         self._settings = settings
         self._disks = Disks(home.cache)
         self.ledger = Ledger(home.cache)
+        self._settler = Settler(home)
         self._shapes: dict[tuple[str, int, int], Shape] = {}
         self._lock = threading.Lock()
 
@@ -73,7 +75,7 @@ class Assessor:
     ) -> Report:
         """Say what will happen, and what would help; ``others`` may hold the model in other quantisations."""
         estimator = self.estimator(model)
-        found = estimator(config)
+        found = self._settler.settled(Path(model.path), config, estimator(config))
         verdict = judge(found, budget, UNKNOWN)
         if verdict.kind == "resident" or not advises:
             return Report(estimate=found, budget=budget, verdict=verdict)
