@@ -15,7 +15,7 @@ SIMULATED = "llama.cpp's own allocator was asked: KV, recurrent state, compute a
 
 
 class Settler:
-    """Replaces uncertain figures by simulated ones; blocks for a second the first time, then they are kept."""
+    """Replaces uncertain figures by simulated ones: about a second the first time, then they are kept."""
 
     def __init__(self, home: Home) -> None:
         self._cache = SimulationCache(
