@@ -81,7 +81,7 @@ class ErrorPanel(QFrame):
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Give the details the height that they need at the new width."""
         super().resizeEvent(event)
-        QTimer.singleShot(0, self._on_details_laid_out)
+        QTimer.singleShot(0, self, self._on_details_laid_out)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """Draw the red line on top, inside the rounded corners."""
@@ -133,7 +133,7 @@ class ErrorPanel(QFrame):
     @Slot()
     def _on_fold_clicked(self) -> None:
         self._unfold(not self._box.isVisibleTo(self))
-        QTimer.singleShot(0, self._on_details_laid_out)
+        QTimer.singleShot(0, self, self._on_details_laid_out)
 
     @Slot()
     def _on_copy_clicked(self) -> None:

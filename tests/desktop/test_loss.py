@@ -49,6 +49,10 @@ def open_port(studio: Studio, qtbot: QtBot) -> None:
     qtbot.waitUntil(lambda: studio.server.is_on, timeout=WAIT_MS)
 
 
+def offers_to_try_again(answer: AnswerView) -> bool:
+    return answer._error is not None and answer._error._retry.isVisible()
+
+
 def break_off(window: Window, studio: Studio, house: FakeHouse, qtbot: QtBot) -> AnswerView:
     house.holds_replies = True
     ask(window, "Hi")
@@ -57,6 +61,7 @@ def break_off(window: Window, studio: Studio, house: FakeHouse, qtbot: QtBot) ->
     qtbot.waitUntil(lambda: not studio.is_connected, timeout=WAIT_MS)
     assert answer_of(window).text == "Hello from the fake."
     qtbot.waitUntil(lambda: studio.is_connected and not window.dialogue.is_busy, timeout=WAIT_MS)
+    qtbot.waitUntil(lambda: offers_to_try_again(answer_of(window)), timeout=WAIT_MS)
     house.holds_replies = False
     return answer_of(window)
 
