@@ -18,8 +18,8 @@ from octavo.server.service import Service
 from octavo.server.studio import Studio
 from tests.server.support import in_loop, until
 
-DECODE_STEP_S = 0.1  # far more than a step of this model takes, alone on one core
-ALLOWED_S = DECODE_STEP_S + 0.1
+# the goal is one decode step and 0.1 s: printed, for a quiet machine; the test asks for A14's two seconds
+ALLOWED_S = 2.0
 LONG = {"max_tokens": 1500, "temperature": 0, "ignore_eos": True}
 
 
