@@ -211,7 +211,7 @@ class WrongCpuBuild(LoadFailed):
 
 
 class InsufficientMemory(LoadFailed):
-    """The model doesn't fit; details: ``needed_bytes``, ``available_bytes``."""
+    """The model doesn't fit; details: ``needed_bytes``, ``budget_bytes``, ``available_bytes``."""
 
     code = "insufficient_memory"
     status = 503

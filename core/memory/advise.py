@@ -52,13 +52,17 @@ def advise(
     *,
     siblings: Iterable[Sibling] = (),
     has_gpu: bool = False,
+    trained: int | None = None,
 ) -> list[Suggestion]:
-    """Give what would help, the best verdict first, then what costs least; nothing when it fits."""
+    """Give what would help, the best verdict first, then what costs least; nothing when it fits.
+
+    No context beyond ``trained`` tokens is suggested.
+    """
     now = estimator(config)
     verdict = judge(now, budget, disk)
     if verdict.kind == "resident":
         return []
-    changes = [*_changes(estimator, now, budget, has_gpu), *_other_quants(config, siblings)]
+    changes = [*_changes(estimator, now, budget, has_gpu, trained), *_other_quants(config, siblings)]
     found = [_suggestion(change, estimator, budget, disk) for change in changes]
     useful = [one for one in found if _helps(one, now, verdict)]
     return sorted(useful, key=lambda one: _RANK[one.verdict])[:MOST]
@@ -105,7 +109,9 @@ def _largest(fits: Callable[[int], bool], most: int) -> int:
     return max(low // step * step, SMALLEST_CONTEXT)
 
 
-def _changes(estimator: Estimator, now: Estimate, budget: Budget, has_gpu: bool) -> Iterator[Change]:
+def _changes(
+    estimator: Estimator, now: Estimate, budget: Budget, has_gpu: bool, trained: int | None
+) -> Iterator[Change]:
     """Give the changes that keep the model, those without loss of quality first."""
     config = now.config
     if config.micro_batch > SMALL_MICRO_BATCH:
@@ -121,14 +127,14 @@ def _changes(estimator: Estimator, now: Estimate, budget: Budget, has_gpu: bool)
     if config.slots > 1:
         single = msgspec.structs.replace(config, slots=1)
         yield Change("One request at a time", "Others wait until it is answered.", single)
-    yield from _smaller_contexts(estimator, now, budget)
+    yield from _smaller_contexts(estimator, now, budget, min(now.n_ctx, trained or now.n_ctx))
 
 
-def _smaller_contexts(estimator: Estimator, now: Estimate, budget: Budget) -> Iterator[Change]:
-    """Give the largest context that fits, with the cache as it is and in q8_0."""
+def _smaller_contexts(estimator: Estimator, now: Estimate, budget: Budget, most: int) -> Iterator[Change]:
+    """Give the largest context up to ``most`` that fits, with the cache as it is and in q8_0."""
     price = "Longer conversations are cut."
     for title, config in (("", now.config), (", KV cache in q8_0", _q8_cache(now.config))):
-        context = fit(estimator, config, budget, now.n_ctx)
+        context = fit(estimator, config, budget, most)
         if context < now.n_ctx:
             yield Change(f"Context of {context:,} tokens{title}", price, with_context(config, context))
 

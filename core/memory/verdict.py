@@ -83,7 +83,8 @@ def _narrowed(low: float, high: float) -> TokenRate:
 
 
 def _inequality(what: str, needed: int, sign: str, budget: Budget) -> str:
-    limits = {"system": "free memory", "cgroup": "the cgroup's limit", "setting": "the set limit"}
+    kept = f" less {gib(budget.keep_free_bytes)} kept free" if budget.keep_free_bytes else ""
+    limits = {"system": f"free memory{kept}", "cgroup": "the cgroup's limit", "setting": "the set limit"}
     return f"{what} {gib(needed)} {sign} {gib(budget.budget_bytes)} ({limits[budget.limited_by]})"
 
 

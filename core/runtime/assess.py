@@ -12,7 +12,7 @@ from octavo.core.config.paths import Home
 from octavo.core.config.settings import SettingsFile
 from octavo.core.gguf import read_model
 from octavo.core.library.models import Model
-from octavo.core.memory.advise import Estimator, Sibling, advise, fit
+from octavo.core.memory.advise import CONTEXT_STEP, Estimator, Sibling, advise, fit
 from octavo.core.memory.budget import GIB, Claim, fixed, measure
 from octavo.core.memory.disk import UNKNOWN, Disks
 from octavo.core.memory.estimate import estimate
@@ -76,13 +76,22 @@ class Assessor:
         """Say what will happen, and what would help; ``others`` may hold the model in other quantisations."""
         estimator = self.estimator(model)
         found = self._settler.settled(Path(model.path), config, estimator(config))
+        found = _beyond_training(found, trained_context(model))
         verdict = judge(found, budget, UNKNOWN)
         if verdict.kind == "resident" or not advises:
             return Report(estimate=found, budget=budget, verdict=verdict)
         disk = self._disks.bandwidth(model.path)
         verdict = judge(found, budget, disk)
         siblings = [self._sibling(other) for other in others if is_sibling(other, model)]
-        advice = advise(estimator, config, budget, disk, siblings=siblings, has_gpu=config.gpu_layers != 0)
+        advice = advise(
+            estimator,
+            config,
+            budget,
+            disk,
+            siblings=siblings,
+            has_gpu=config.gpu_layers != 0,
+            trained=trained_context(model),
+        )
         return Report(estimate=found, budget=budget, verdict=verdict, suggestions=advice)
 
     def assess(
@@ -156,6 +165,14 @@ class Assessor:
 def trained_context(model: Model) -> int:
     """Give the context that a model was trained on, in tokens."""
     return (model.description.context_length if model.description else None) or USUAL_CONTEXT
+
+
+def _beyond_training(found: Estimate, trained: int) -> Estimate:
+    """Say so when the context is longer than what the model was trained on."""
+    if found.n_ctx <= max(trained, CONTEXT_STEP):
+        return found
+    warning = f"A context of {found.n_ctx:,} tokens is above the {trained:,} that the model was trained on."
+    return msgspec.structs.replace(found, reasons=[*found.reasons, warning])
 
 
 def staying(claims: Iterable[Claim]) -> list[Claim]:

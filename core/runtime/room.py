@@ -134,6 +134,7 @@ def refusal(model: Model, report: Report) -> InsufficientMemory:
         f"{report.verdict.inequality}.",
         hint=f"{helps}Choose a smaller context, or insist with force.",
         needed_bytes=needed,
-        available_bytes=there,
+        available_bytes=report.budget.available_bytes,
+        budget_bytes=there,
         inequality=report.verdict.inequality,
     )

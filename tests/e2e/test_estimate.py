@@ -120,7 +120,7 @@ def test_estimate_and_refusal_over_http(octavo_home: Path, smollm2: Path) -> Non
         error = refused["error"]
         assert (status, error["code"]) == (503, "insufficient_memory")
         assert error["details"]["needed_bytes"] == told["private_bytes"]
-        assert error["details"]["available_bytes"] == told["budget_bytes"]
+        assert error["details"]["budget_bytes"] == told["budget_bytes"]
         assert ">" in error["details"]["inequality"] and "force" in error["hint"]
         on_demand = {"model": MODEL, "messages": [{"role": "user", "content": "hi"}], "max_tokens": 1}
         assert asked(base, "/v1/chat/completions", on_demand)[0] == 503

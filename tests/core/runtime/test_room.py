@@ -151,7 +151,7 @@ def test_what_will_not_run_is_refused_with_the_figures_and_forced(octavo_home: P
             await stage.runtime.load("one")
         details = caught.value.details
         assert isinstance(details["needed_bytes"], int) and isinstance(details["available_bytes"], int)
-        assert details["needed_bytes"] > details["available_bytes"] == int(0.04 * GIB)
+        assert details["needed_bytes"] > details["budget_bytes"] == int(0.04 * GIB)
         assert ">" in str(details["inequality"])
         with pytest.raises(InsufficientMemory):
             await stage.complete("one")  # on demand, by the same function
