@@ -7,9 +7,11 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 from tests.server.processes import is_gone, ours_below, wait
 
@@ -72,7 +74,8 @@ def programs(home: Path) -> Iterator[None]:
         yield
     finally:
         for process in ours_below(home):
-            process.kill()
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
             wait(lambda pid=process.pid: is_gone(pid), "a left process ends")  # type: ignore[misc]
 
 

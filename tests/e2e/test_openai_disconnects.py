@@ -50,7 +50,7 @@ class Serving:
         """Close a client's socket; give the seconds until the worker says that the slot is idle."""
         closed = time.monotonic()
         writer.transport.abort()
-        await until(lambda: bool(set(self.engine.idle_at) - known), 5)
+        await until(lambda: bool(set(self.engine.idle_at) - known), 30)
         (request,) = set(self.engine.idle_at) - known
         return self.engine.idle_at[request] - closed
 
@@ -86,12 +86,12 @@ def test_a14_a_left_request_frees_its_slot(octavo_home: Path, smollm2: Path, pha
             known = set(at.engine.idle_at)
             prompt = "word " * 1900 if phase == "prefill" else "Once upon a time"
             reader, writer = await at.ask(prompt, **LONG, stream=phase != "plain")
-            await until(lambda: at.instance.running == 1 or phase == "prefill", 10)
+            await until(lambda: at.instance.running == 1 or phase == "prefill", 40)
             if phase == "stream":
                 for _ in range(3):
-                    await asyncio.wait_for(reader.readuntil(b"\n\n"), 10)
+                    await asyncio.wait_for(reader.readuntil(b"\n\n"), 40)
             else:
-                await until(_working(at), 10)
+                await until(_working(at), 40)
             took = await at.idle_after(writer, known)
             print(f"\n{phase}: {took * 1000:.0f} ms from the socket's close to the idle slot")
             assert took <= ALLOWED_S
@@ -111,7 +111,7 @@ async def test_a14_a_queued_request_that_is_left_never_runs(octavo_home: Path, s
         await until(lambda: at.instance.queued == 1)
         closed = time.monotonic()
         second.transport.abort()
-        await until(lambda: at.instance.queued == 0, 5)
+        await until(lambda: at.instance.queued == 0, 30)
         took = time.monotonic() - closed
         print(f"\nqueued: {took * 1000:.0f} ms from the socket's close to the empty queue")
         assert took <= ALLOWED_S
