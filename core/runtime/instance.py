@@ -32,6 +32,7 @@ from octavo.core.prompts.builtin import Choice, choose
 from octavo.core.runtime.requests import Loading
 
 MEMORY_BACK_DEADLINE_S = 5.0
+UNLOCKED = "The weights are not locked in memory: the system allows too little (ulimit -l). The model works."
 
 
 class Instance:
@@ -155,6 +156,7 @@ class Instance:
         try:
             self.ready = await self.engine.start()
             self.template = self._choose_template(self.ready)
+            self._note_unlocked(self.engine)
         except BaseException as fault:
             self._note_failure(fault)
             raise
@@ -165,6 +167,12 @@ class Instance:
             ModelLoaded(instance=self.name, model=self.model.id, context=self.ready.context, load_s=seconds)
         )
         self._wake()
+
+    def _note_unlocked(self, engine: Engine) -> None:
+        """Say so when the system refused to lock the weights in memory; llama.cpp only logs it."""
+        if any("failed to mlock" in line for line in engine.log_lines()):
+            notes = [*self.resolved.notes, UNLOCKED]
+            self.resolved = msgspec.structs.replace(self.resolved, notes=notes)
 
     def _choose_template(self, ready: Ready) -> Choice:
         description = self.model.description
