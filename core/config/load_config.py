@@ -17,6 +17,9 @@ from octavo.core.errors import InvalidConfig
 KvType = Literal["f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl"]
 PLAIN_KV_TYPES = frozenset({"f32", "f16", "bf16"})
 
+# tokens of context when nobody said a number: most conversations fit, and a model trained on less gets less
+DEFAULT_CONTEXT = 8192
+
 # llama.cpp's compile-time ceiling, llama_max_parallel_sequences()
 SLOT_LIMIT = 256
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any, Self
 
-from octavo.core.config.load_config import FlashAttention, LoadConfig, LoadMode
+from octavo.core.config.load_config import DEFAULT_CONTEXT, FlashAttention, LoadConfig, LoadMode
 from octavo.core.engine.bindings import load_bindings
 from octavo.core.engine.log import EngineLog
 from octavo.core.errors import InvalidRequest, LoadFailed
@@ -31,9 +31,6 @@ LOAD_MODES = {
 }
 # llama.h, enum llama_flash_attn_type
 FLASH_ATTENTION = {FlashAttention.AUTO: -1, FlashAttention.OFF: 0, FlashAttention.ON: 1}
-
-# context used when nobody said one and the model was trained on more
-DEFAULT_CONTEXT = 8192
 
 # llama.h, enum llama_token_attr: unknown and control, which count as such only in text that may hold them;
 # user-defined tokens count in any text

@@ -7,11 +7,8 @@ src/llama-memory-recurrent.cpp (states).
 
 from dataclasses import dataclass
 
-from octavo.core.config.load_config import PLAIN_KV_TYPES, FlashAttention, KvType, LoadConfig
+from octavo.core.config.load_config import DEFAULT_CONTEXT, PLAIN_KV_TYPES, FlashAttention, KvType, LoadConfig
 from octavo.core.memory.shape import Shape
-
-DEFAULT_CONTEXT = 8192
-"""Tokens; as in the engine, when nobody said one and the model was trained on more."""
 
 CELL_PADDING = 256
 """Cells; src/llama-context.cpp and src/llama-kv-cache-iswa.cpp."""

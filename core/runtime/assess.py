@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from octavo.core.config.load_config import LoadConfig, Resolved
+from octavo.core.config.load_config import DEFAULT_CONTEXT, LoadConfig, Resolved
 from octavo.core.config.paths import Home
 from octavo.core.config.settings import SettingsFile
 from octavo.core.gguf import read_model
@@ -24,8 +24,6 @@ from octavo.core.runtime.defaults import CONTEXT_FITS, resolve_for
 from octavo.core.runtime.settle import Settler
 
 KEPT_SHAPES = 64
-# a context that most conversations fit; for less, idle models leave
-USUAL_CONTEXT = 8192
 
 
 class Assessor:
@@ -136,9 +134,9 @@ class Assessor:
         estimator = self.estimator(model)
         budget = self.budget(staying(claims))
         context = fit(estimator, config, budget, trained)
-        if context < min(trained, USUAL_CONTEXT) and any(claim.may_leave for claim in claims):
+        if context < min(trained, DEFAULT_CONTEXT) and any(claim.may_leave for claim in claims):
             budget = self.budget(claims)
-            context = min(fit(estimator, config, budget, trained), USUAL_CONTEXT)
+            context = min(fit(estimator, config, budget, trained), DEFAULT_CONTEXT)
         return context, f"{CONTEXT_FITS} {gib(budget.budget_bytes)}"
 
     def note_load(self, model: Model, config: LoadConfig, log: Iterable[str], pid: int | None) -> None:
@@ -164,7 +162,7 @@ class Assessor:
 
 def trained_context(model: Model) -> int:
     """Give the context that a model was trained on, in tokens."""
-    return (model.description.context_length if model.description else None) or USUAL_CONTEXT
+    return (model.description.context_length if model.description else None) or DEFAULT_CONTEXT
 
 
 def _beyond_training(found: Estimate, trained: int) -> Estimate:

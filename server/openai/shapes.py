@@ -2,6 +2,7 @@
 
 import secrets
 import time
+from abc import ABC, abstractmethod
 from typing import Protocol
 
 import msgspec
@@ -44,7 +45,7 @@ def finish_reason(finished: Finished) -> str:
     return "length" if finished.reason == "length" else "stop"
 
 
-class _Shape:
+class _Shape(ABC):
     prefix = ""
     chunk_object = ""
     whole_object = ""
@@ -88,11 +89,11 @@ class _Shape:
             }
         )
 
-    def _last_choice(self, reason: str) -> dict[str, object]:
-        raise NotImplementedError
+    @abstractmethod
+    def _last_choice(self, reason: str) -> dict[str, object]: ...
 
-    def _whole_choice(self, text: str, reason: str) -> dict[str, object]:
-        raise NotImplementedError
+    @abstractmethod
+    def _whole_choice(self, text: str, reason: str) -> dict[str, object]: ...
 
 
 class ChatShape(_Shape):
