@@ -176,6 +176,24 @@ class InstanceBusy(Conflict):
     code = "instance_busy"
 
 
+class PagesArePinned(Conflict):
+    """Pages that are kept in memory can't be dropped; details: ``model``."""
+
+    code = "pages_are_pinned"
+
+
+class SnapshotNotKept(NotFound):
+    """That snapshot of a residency map is older than ten minutes, or never was; details: ``generation``."""
+
+    code = "snapshot_not_kept"
+
+
+class NoPageControl(Conflict):
+    """The pages of this model can't be warmed, dropped or pinned here: no mapping, or not this system."""
+
+    code = "no_page_control"
+
+
 class UnreadableFile(OctavoError):
     """A file that can't be opened or read; details: ``path``."""
 

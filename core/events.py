@@ -10,6 +10,7 @@ from typing import Literal
 import msgspec
 
 from octavo.core.errors import ErrorReport
+from octavo.core.memory.figures import GivenBack, InstanceMemory, Pin, SystemFigures
 
 JsonValue = str | int | float | bool | None | list[float]
 
@@ -152,6 +153,39 @@ class ActionTaken(Event, frozen=True, kw_only=True, tag="action_taken"):
     text: str
 
 
+class MemorySampled(Event, frozen=True, kw_only=True, tag="memory_sampled"):
+    """One sample of the machine's memory and of every loaded model's; told to who follows the memory."""
+
+    at: float
+    system: SystemFigures
+    instances: list[InstanceMemory]
+
+
+class MemoryGivenBack(Event, frozen=True, kw_only=True, tag="memory_given_back"):
+    """A model gave memory back to the system."""
+
+    instance: str
+    model: str
+    given: GivenBack
+
+
+class WarmProgressed(Event, frozen=True, kw_only=True, tag="warm_progressed"):
+    """``done_bytes`` of ``total_bytes`` of a model's file were brought into memory."""
+
+    instance: str
+    model: str
+    done_bytes: int
+    total_bytes: int
+
+
+class PinChanged(Event, frozen=True, kw_only=True, tag="pin_changed"):
+    """Pages of a model are kept in memory from now on, or none any more (``pin`` None)."""
+
+    instance: str
+    model: str
+    pin: Pin | None
+
+
 AnyEvent = (
     LoadStarted
     | LoadProgressed
@@ -165,6 +199,10 @@ AnyEvent = (
     | ChatChanged
     | FiguresSampled
     | ActionTaken
+    | MemorySampled
+    | MemoryGivenBack
+    | WarmProgressed
+    | PinChanged
 )
 
 Publish = Callable[[AnyEvent], None]

@@ -18,6 +18,8 @@ from octavo.server.hosts import check_host, check_origin, cors_headers, is_prefl
 
 DoorName = Literal["control", "public"]
 SCOPE_KEY = "octavo.door"
+# streams of events hold the service by their lease or not at all; who only looks on holds nothing
+_STREAMS = frozenset({"/api/v1/events", "/api/v1/memory/stream"})
 
 
 def door_of(request: Request) -> DoorName:
@@ -48,8 +50,7 @@ class ControlDoor:
             await error_response(error, scope["path"])(scope, receive, send)
             return
         scope[SCOPE_KEY] = "control"
-        # streams of events hold the service by their lease or not at all
-        counts = scope["path"] != "/api/v1/events"
+        counts = scope["path"] not in _STREAMS
         self.in_flight += counts
         try:
             await self._app(scope, receive, send)

@@ -7,17 +7,34 @@ from collections.abc import AsyncGenerator, Callable
 
 import msgspec
 
-from octavo.core.events import AnyEvent, ChatChanged, FiguresSampled, LoadProgressed, SettingsChanged
+from octavo.core.events import (
+    AnyEvent,
+    ChatChanged,
+    FiguresSampled,
+    LoadProgressed,
+    MemoryGivenBack,
+    MemorySampled,
+    PinChanged,
+    SettingsChanged,
+    WarmProgressed,
+)
 
 QUEUE_LIMIT = 256
 
 # what a newer event of the same kind makes worthless
-_FLEETING = (FiguresSampled, LoadProgressed)
+_FLEETING = (FiguresSampled, LoadProgressed, MemorySampled, WarmProgressed)
 # what concerns the person at this machine, not the clients of the public port
 PRIVATE = (ChatChanged, SettingsChanged)
+# what a stream of memory tells
+MEMORY = (MemorySampled, MemoryGivenBack, WarmProgressed, PinChanged)
 
 _encode = msgspec.json.Encoder().encode
 Wanted = Callable[[AnyEvent], bool]
+
+
+def is_news(event: AnyEvent) -> bool:
+    """Tell whether an event is for all who follow; four samples a second are for who asked for them."""
+    return not isinstance(event, MemorySampled)
 
 
 class _Follower:
@@ -47,6 +64,26 @@ class _Follower:
         self.end()
 
 
+def frame_of(event: AnyEvent) -> bytes:
+    """Write an event as a frame of a server-sent stream."""
+    return b"data: " + _encode(event) + b"\n\n"
+
+
+async def beginning_with(first: bytes, frames: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
+    """Give a frame, then those of a stream; it is followed from before that, so that nothing is missed."""
+    begun = asyncio.ensure_future(anext(frames, b""))
+    try:
+        await asyncio.sleep(0)
+        yield first
+        yield await begun
+        async for frame in frames:
+            yield frame
+    finally:
+        begun.cancel()
+        await asyncio.gather(begun, return_exceptions=True)
+        await frames.aclose()
+
+
 class Hub:
     """The place where events are published. Make it on the event loop; publish from any thread."""
 
@@ -63,7 +100,7 @@ class Hub:
         elif not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._deliver, event)
 
-    async def follow(self, wanted: Wanted = lambda event: True) -> AsyncGenerator[bytes, None]:
+    async def follow(self, wanted: Wanted = is_news) -> AsyncGenerator[bytes, None]:
         """Give the events as frames of a server-sent stream, from now until the hub is closed."""
         follower = _Follower(wanted)
         follower.ended = self._closed
@@ -87,6 +124,6 @@ class Hub:
     def _deliver(self, event: AnyEvent) -> None:
         followers = [follower for follower in self._followers if follower.wanted(event)]
         if followers:
-            frame = b"data: " + _encode(event) + b"\n\n"
+            frame = frame_of(event)
             for follower in followers:
                 follower.put(event, frame)

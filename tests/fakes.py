@@ -18,6 +18,7 @@ from octavo.core.events import (
     Publish,
 )
 from octavo.core.runtime.requests import ChatRequest, CompletionRequest, Loading, Serving, Step
+from tests.fake_observer import FakeObserver
 
 Script = Sequence[str | float | Exception | asyncio.Event | Step]
 
@@ -49,6 +50,7 @@ class FakeRuntime:
         self.is_closed = False
         self._publish = publish
         self._loaded: dict[str, InstanceStatus] = {}
+        self.observer = FakeObserver(self.instances, publish)
 
     async def start(self) -> None:
         """Start nothing."""

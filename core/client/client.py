@@ -20,9 +20,13 @@ from octavo.core.client.types import (
     EstimateAnswer,
     Health,
     ImportAnswer,
+    KeptSnapshot,
     LoadAnswer,
+    MemoryAnswer,
+    MemoryEvent,
     ModelList,
     ModelRecord,
+    PinAnswer,
     ServerStatus,
     StreamEvent,
     UnloadAnswer,
@@ -30,10 +34,13 @@ from octavo.core.client.types import (
 from octavo.core.config.paths import Home
 from octavo.core.errors import InvalidRequest, ServiceUnavailable
 from octavo.core.events import FiguresSampled, InstanceStatus
+from octavo.core.memory.figures import MemoryDetail, PagesMoved, Pin
+from octavo.core.memory.layout import MapLayout
 
 Answer = TypeVar("Answer")
 
 START_POLL_S = 0.05
+NOT_MODIFIED = 304
 
 
 class ServiceClient:
@@ -146,6 +153,59 @@ class ServiceClient:
     async def figures(self) -> FiguresSampled:
         """Sample memory and speed now."""
         return await self._ask("GET", "/api/v1/figures", FiguresSampled)
+
+    async def memory(self) -> MemoryAnswer:
+        """Ask for all that is known of the machine's memory and of every loaded model's."""
+        return await self._ask("GET", "/api/v1/memory", MemoryAnswer)
+
+    async def memory_of(self, instance: str) -> MemoryDetail:
+        """Ask for all that is known of one loaded model's memory."""
+        return await self._ask("GET", _memory(instance), MemoryDetail)
+
+    async def memory_stream(self, *, residency: bool = False) -> AsyncGenerator[MemoryEvent, None]:
+        """Follow the memory, four samples a second; with ``residency`` its maps are scanned each second."""
+        decoder = msgspec.json.Decoder[MemoryEvent](MemoryEvent)
+        query = "?residency=1" if residency else ""
+        async with self._stream("GET", f"/api/v1/memory/stream{query}") as events:
+            async for data in events:
+                yield wire.decode(decoder, data)
+
+    async def memory_layout(self, instance: str) -> MapLayout:
+        """Ask what the cells of a model's residency map stand for."""
+        return await self._ask("GET", _memory(instance, "layout"), MapLayout)
+
+    async def residency(
+        self, instance: str, since: int | None = None, *, generation: int | None = None
+    ) -> tuple[int, bytes] | None:
+        """Read a residency map: its generation, and one byte a cell; None: nothing changed ``since`` that.
+
+        ``generation`` asks for a kept one; raises ``SnapshotNotKept`` when it is too old.
+        """
+        asked = {"since": since, "generation": generation}
+        query = "&".join(f"{name}={value}" for name, value in asked.items() if value is not None)
+        async with self._answer("GET", _memory(instance, "residency") + (query and f"?{query}")) as response:
+            if response.status_code == NOT_MODIFIED:
+                return None
+            return int(response.headers["Octavo-Generation"]), await response.aread()
+
+    async def residency_history(self, instance: str) -> list[KeptSnapshot]:
+        """List the residency maps that are kept, the oldest first."""
+        return await self._ask("GET", _memory(instance, "history"), list[KeptSnapshot])
+
+    async def warm(self, instance: str, layers: Sequence[int] | None = None) -> PagesMoved:
+        """Bring a model's pages, or some layers', into memory; cancelling the call stops it."""
+        return await self._ask("POST", _memory(instance, "warm"), PagesMoved, {"layers": layers})
+
+    async def drop(self, instance: str, layers: Sequence[int] | None = None) -> PagesMoved:
+        """Drop a model's pages, or some layers', from memory; raises ``PagesArePinned`` for pinned ones."""
+        return await self._ask("POST", _memory(instance, "drop"), PagesMoved, {"layers": layers})
+
+    async def pin(
+        self, instance: str, layers: Sequence[int] | None = None, *, is_on: bool = True
+    ) -> Pin | None:
+        """Keep a model's pages, or some layers', in memory, or let go of them; gives what is kept then."""
+        body = {"layers": layers, "on": is_on}
+        return (await self._ask("POST", _memory(instance, "pin"), PinAnswer, body)).pin
 
     async def settings(self) -> dict[str, Any]:
         """Read all preferences, by group."""
@@ -267,6 +327,10 @@ def _encoded(body: object) -> bytes:
             "What was given holds bytes that are no UTF-8 text, and can't be sent to the service.",
             hint="Write it in UTF-8; rename a file of such a name.",
         ) from fault
+
+
+def _memory(instance: str, *more: str) -> str:
+    return "/".join(("/api/v1/memory", _part(instance), *more))
 
 
 def _part(text: str) -> str:

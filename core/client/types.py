@@ -6,7 +6,8 @@ import msgspec
 
 from octavo.core.config.load_config import LoadConfig
 from octavo.core.errors import ErrorReport
-from octavo.core.events import AnyEvent, JsonValue
+from octavo.core.events import AnyEvent, JsonValue, MemoryGivenBack, MemorySampled, PinChanged, WarmProgressed
+from octavo.core.memory.figures import MemoryDetail, Pin, SystemFigures
 from octavo.core.memory.ledger import Entry
 from octavo.core.memory.rule import RuleOfThumb
 from octavo.core.memory.types import Components, Confidence, TokenRate, VerdictKind
@@ -148,6 +149,27 @@ class UnloadAnswer(msgspec.Struct, frozen=True):
     came_back: bool
 
 
+class MemoryAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """The machine's memory, and all that is known of every loaded model's; ``at`` is when it was asked."""
+
+    at: float
+    system: SystemFigures
+    instances: list[MemoryDetail]
+
+
+class KeptSnapshot(msgspec.Struct, frozen=True, kw_only=True):
+    """A snapshot of a residency map that can still be asked for."""
+
+    generation: int
+    at: float
+
+
+class PinAnswer(msgspec.Struct, frozen=True):
+    """What of a model is kept in memory from now on; None: nothing."""
+
+    pin: Pin | None
+
+
 class ImportedFile(msgspec.Struct, frozen=True):
     """A file that an import moves, copies or links, or has; ``present`` tells that it was there already."""
 
@@ -182,6 +204,7 @@ class Lease(msgspec.Struct, frozen=True, tag_field="event", tag="lease"):
 
 
 StreamEvent = AnyEvent | Lease
+MemoryEvent = MemorySampled | MemoryGivenBack | WarmProgressed | PinChanged
 
 
 class TokenDetails(msgspec.Struct, frozen=True):

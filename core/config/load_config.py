@@ -55,7 +55,8 @@ class LoadConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ``context`` tokens shared by all slots; ``batch`` and ``micro_batch`` tokens; ``threads`` cores used by
     one decode; ``mixed_step`` the most tokens in a batch that also carries
     running streams (fewer on slow machines); ``ttl_s`` idle
-    seconds until the model is unloaded, ``None`` for never.
+    seconds until the model is unloaded, ``None`` for never; ``elastic`` gives memory that is not needed now
+    back to the system, such as unused KV cells.
     """
 
     context: int | None = None
@@ -78,6 +79,7 @@ class LoadConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     rope_scale: float | None = None
     ttl_s: float | None = None
     overflow: Overflow = Overflow.TRUNCATE_MIDDLE
+    elastic: bool = True
 
 
 # inclusive bounds of every whole-number field

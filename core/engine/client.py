@@ -10,19 +10,23 @@ import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from pathlib import Path
 
-from octavo.core.config.load_config import LoadConfig
 from octavo.core.engine.protocol import (
     AnyReport,
     Cancel,
     Command,
+    Drop,
     Failed,
     Figures,
     Finished,
+    GaveBack,
     Generate,
     Load,
     LoadRefused,
     LoadShare,
     LogLine,
+    PagesDone,
+    PagesProgressed,
+    Pin,
     Prefilled,
     Ready,
     Shutdown,
@@ -31,10 +35,12 @@ from octavo.core.engine.protocol import (
     Text,
     Tokenize,
     Tokens,
+    Warm,
     frame,
     report_decoder,
 )
 from octavo.core.errors import ModelWasUnloaded, OctavoError, WorkerCrashed, WrongCpuBuild, from_report
+from octavo.core.memory.layout import PageRange
 from octavo.core.prompts.framing import BrokenPipeFrame, receive_frame
 from octavo.core.prompts.messages import Segment
 
@@ -45,17 +51,15 @@ READ_SIZE = 256 * 1024
 REMEMBERED_REQUESTS = 256
 
 RequestReport = Started | Prefilled | Text | Finished
-Ending = RequestReport | Tokens | OctavoError
+Ending = RequestReport | Tokens | PagesProgressed | PagesDone | OctavoError
 
 
 class Engine:
     """One worker process and what runs in it; used from one event loop, spawned on its thread."""
 
-    def __init__(
-        self, path: str, config: LoadConfig, log_file: Path, on_share: Callable[[float], None]
-    ) -> None:
-        self._path = path
-        self._config = config
+    def __init__(self, load: Load, log_file: Path, on_share: Callable[[float], None]) -> None:
+        self._load = load
+        self._path = load.path
         self._log_file = log_file
         self._on_share = on_share
         self._process: asyncio.subprocess.Process | None = None
@@ -68,6 +72,7 @@ class Engine:
         self.figures: Figures | None = None
         self.idle_at: dict[str, float] = {}
         self.on_death: Callable[[OctavoError], None] | None = None
+        self.on_given_back: Callable[[GaveBack], None] | None = None
         self.ended = asyncio.Event()
 
     @property
@@ -78,7 +83,7 @@ class Engine:
     async def start(self) -> Ready:
         """Start the worker and load the model; cancelling the call kills the worker."""
         await self._spawn()
-        self._send(Load(self._path, self._config))
+        self._send(self._load)
         try:
             return await asyncio.shield(self._ready)
         except BaseException:
@@ -95,7 +100,7 @@ class Engine:
                 if isinstance(report, OctavoError):
                     is_done = True
                     raise report
-                assert not isinstance(report, Tokens)
+                assert isinstance(report, RequestReport)
                 is_done = isinstance(report, Finished)
                 yield report
                 if is_done:
@@ -117,6 +122,21 @@ class Engine:
             raise report
         assert isinstance(report, Tokens)
         return report.tokens
+
+    async def warm(self, ranges: Sequence[PageRange], on_progress: Callable[[int, int], None]) -> PagesDone:
+        """Bring pages into memory, telling (done, total) bytes; cancelling the call stops it."""
+        request = self.next_request()
+        return await self._control(request, Warm(request, list(ranges)), on_progress)
+
+    async def drop(self, ranges: Sequence[PageRange]) -> PagesDone:
+        """Drop pages from memory; raises ``PagesArePinned`` for those that are kept."""
+        request = self.next_request()
+        return await self._control(request, Drop(request, list(ranges)))
+
+    async def pin(self, ranges: Sequence[PageRange]) -> PagesDone:
+        """Keep these pages in memory, and only these; none: let go of all."""
+        request = self.next_request()
+        return await self._control(request, Pin(request, list(ranges)))
 
     def next_request(self) -> str:
         """Give a request id that is unique in this worker."""
@@ -141,6 +161,30 @@ class Engine:
         with contextlib.suppress(ProcessLookupError):
             self._process.kill()
         await self.ended.wait()
+
+    async def _control(
+        self,
+        request: str,
+        command: Command,
+        on_progress: Callable[[int, int], None] = lambda done, total: None,
+    ) -> PagesDone:
+        """Have pages moved; a call that is cancelled is cancelled in the worker, too."""
+        queue = self._open_stream(request, command)
+        is_done = False
+        try:
+            while True:
+                report = await queue.get()
+                is_done = not isinstance(report, PagesProgressed)
+                if isinstance(report, OctavoError):
+                    raise report
+                if isinstance(report, PagesDone):
+                    return report
+                assert isinstance(report, PagesProgressed)
+                on_progress(report.done, report.total)
+        finally:
+            self._streams.pop(request, None)
+            if not is_done and not self.ended.is_set():
+                self._send(Cancel(request))
 
     # ---- the pipe
 
@@ -181,7 +225,7 @@ class Engine:
 
     def _receive(self, report: AnyReport) -> None:
         match report:
-            case Started() | Prefilled() | Text() | Finished() | Tokens():
+            case Started() | Prefilled() | Text() | Finished() | Tokens() | PagesProgressed() | PagesDone():
                 self._pass_on(report.request, report)
             case Failed():
                 self._pass_on(report.request, from_report(report.error))
@@ -197,6 +241,9 @@ class Engine:
                 self.figures = report
             case SlotIdle():
                 self._note_idle(report.request)
+            case GaveBack():
+                if self.on_given_back is not None:
+                    self.on_given_back(report)
             case LogLine():
                 self._keep_line(report)
 

@@ -12,6 +12,7 @@ from typing import Any, Self
 
 from octavo.core.config.load_config import DEFAULT_CONTEXT, FlashAttention, LoadConfig, LoadMode
 from octavo.core.engine.bindings import load_bindings
+from octavo.core.engine.cells import CellPool, Part
 from octavo.core.engine.log import EngineLog
 from octavo.core.errors import InvalidRequest, LoadFailed
 
@@ -35,6 +36,9 @@ FLASH_ATTENTION = {FlashAttention.AUTO: -1, FlashAttention.OFF: 0, FlashAttentio
 # llama.h, enum llama_token_attr: unknown and control, which count as such only in text that may hold them;
 # user-defined tokens count in any text
 CONTROL_ATTRIBUTES = 1 << 0 | 1 << 3
+
+# llama.h, llama_decode
+DONE, NO_ROOM = 0, 1
 
 
 class _BufferOverride(ctypes.Structure):
@@ -122,6 +126,7 @@ class Model:
             )
         self.vocabulary = Vocabulary(C.llama_model_get_vocab(self.handle))
         self.trained_context = int(C.llama_model_n_ctx_train(self.handle))
+        self.layers = int(C.llama_model_n_layer(self.handle))
         self.sliding_window = int(C.llama_model_n_swa(self.handle))
         self.has_state = bool(C.llama_model_is_recurrent(self.handle) or C.llama_model_is_hybrid(self.handle))
         if C.llama_model_has_encoder(self.handle):
@@ -195,10 +200,12 @@ class Batch:
     def __init__(self, capacity: int) -> None:
         self._batch = C.llama_batch_init(capacity, 0, 1)
         self.capacity = capacity
+        self.parts: list[Part] = []
 
     def clear(self) -> None:
         """Forget all tokens."""
         self._batch.n_tokens = 0
+        self.parts = []
 
     def __len__(self) -> int:
         return int(self._batch.n_tokens)
@@ -219,6 +226,7 @@ class Batch:
             batch.seq_id[index][0] = sequence
             batch.logits[index] = 0
         batch.n_tokens = first + len(tokens)
+        self.parts.append((sequence, position, len(tokens)))
         last = batch.n_tokens - 1
         batch.logits[last] = int(wants_logits)
         return int(last)
@@ -252,12 +260,30 @@ class Context:
         self.batch_limit = int(C.llama_n_batch(self.handle))
         # a window cache forgets what slid out of the window; only a full one can go back
         self.window = 0 if config.swa_full else model.sliding_window
+        self.slots = config.slots
+        self.micro_batch = int(C.llama_n_ubatch(self.handle))
+        pools = 1 if self.unified else config.slots
+        self.pools = [CellPool(self.cells // pools, self.micro_batch) for _ in range(pools)]
         self._abort = AbortFlag(self.handle)
+
+    @property
+    def used_cells(self) -> int:
+        """KV cells that hold something, each counted once."""
+        return sum(pool.used for pool in self.pools)
+
+    def shared_cells(self, sequence: int) -> int:
+        """Count the cells of a sequence that another one uses as well."""
+        return self._pool(sequence).shared(sequence)
 
     def decode(self, batch: Batch) -> int:
         """Run a batch: 0 done, 1 no room, 2 aborted, below 0 failed (llama.h, llama_decode)."""
         self._abort.lower()
-        return int(C.llama_decode(self.handle, batch.raw))
+        result = int(C.llama_decode(self.handle, batch.raw))
+        for pool in self.pools if result != NO_ROOM else ():
+            parts = [part for part in batch.parts if self._pool(part[0]) is pool]
+            follow = pool.place if result == DONE else pool.place_broken_off
+            follow(parts)
+        return result
 
     def abort(self) -> None:
         """Stop the decode that runs now, from any thread."""
@@ -269,21 +295,33 @@ class Context:
 
     def keep(self, sequence: int, count: int) -> bool:
         """Drop a sequence's cells from position ``count`` on; False when this kind of memory can't."""
-        return bool(C.llama_memory_seq_rm(self._memory, sequence, count, -1))
+        if not C.llama_memory_seq_rm(self._memory, sequence, count, -1):
+            return False
+        self._pool(sequence).keep(sequence, count)
+        return True
 
     def drop(self, sequence: int) -> None:
-        """Drop all cells of a sequence."""
+        """Drop all cells of a sequence; an empty cache begins anew, as after a load."""
         C.llama_memory_seq_rm(self._memory, sequence, -1, -1)
+        self._pool(sequence).keep(sequence, 0)
+        if not self.used_cells:
+            C.llama_memory_clear(self._memory, False)
+            for pool in self.pools:
+                pool.clear()
 
     def share(self, source: int, target: int, count: int) -> None:
         """Let ``target`` use the first ``count`` cells of ``source``; across cell pools that aborts."""
         if not self.unified:
             raise ValueError("sequences share cells only in a unified cache")
         C.llama_memory_seq_cp(self._memory, source, target, 0, count)
+        self.pools[0].share(source, target, count)
 
     def first_position(self, sequence: int) -> int:
         """Give the smallest position that is still held for every layer; -1 for an empty sequence."""
         return int(C.llama_memory_seq_pos_min(self._memory, sequence))
+
+    def _pool(self, sequence: int) -> CellPool:
+        return self.pools[0 if self.unified else sequence]
 
     def effective(self) -> dict[str, str | int | float | bool]:
         """Read back what llama.cpp made of the wishes."""

@@ -10,10 +10,12 @@ import msgspec
 
 from octavo.core.config.load_config import LoadConfig
 from octavo.core.errors import ErrorReport
+from octavo.core.memory.figures import GivenBackKind, KvFigures, PinKind
+from octavo.core.memory.layout import PageRange
 from octavo.core.prompts.framing import pack
 from octavo.core.prompts.messages import Segment
 
-PROTOCOL_VERSION = 1
+PROTOCOL_VERSION = 2
 
 FinishReason = Literal["stop", "length", "cancelled"]
 
@@ -46,11 +48,31 @@ class Command(msgspec.Struct, frozen=True, tag_field="do"):
     """Something a worker is asked to do."""
 
 
+class TensorPlace(msgspec.Struct, frozen=True, array_like=True):
+    """Where a tensor lies: bytes ``start`` to ``stop`` of file ``file``.
+
+    ``is_unread``: hardly a page of it is read by an active model, as of an embedding table that is no output.
+    """
+
+    name: str
+    file: int
+    start: int
+    stop: int
+    is_unread: bool = False
+
+
 class Load(Command, frozen=True, tag="load"):
-    """Load the model; the first command, once."""
+    """Load the model; the first command, once.
+
+    ``files`` are all its parts and ``tensors`` what lies in them, for giving pages back; ``drops_unread``
+    also drops those that are hardly read from the page cache, for a model that does not fit.
+    """
 
     path: str
     config: LoadConfig
+    files: list[str] = []
+    tensors: list[TensorPlace] = []
+    drops_unread: bool = False
     version: int = PROTOCOL_VERSION
 
 
@@ -85,11 +107,32 @@ class Tokenize(Command, frozen=True, tag="tokenize"):
     prompt: list[Segment]
 
 
+class Warm(Command, frozen=True, tag="warm"):
+    """Bring pages into memory, in chunks; ``Cancel`` stops it."""
+
+    request: str
+    ranges: list[PageRange]
+
+
+class Drop(Command, frozen=True, tag="drop"):
+    """Drop pages from memory; they come back from the disk when they are needed."""
+
+    request: str
+    ranges: list[PageRange]
+
+
+class Pin(Command, frozen=True, tag="pin"):
+    """Keep these pages in memory instead of those that were kept; none: keep no pages any more."""
+
+    request: str
+    ranges: list[PageRange]
+
+
 class Shutdown(Command, frozen=True, tag="shutdown"):
     """End the process."""
 
 
-AnyCommand = Load | Generate | Cancel | Tokenize | Shutdown
+AnyCommand = Load | Generate | Cancel | Tokenize | Warm | Drop | Pin | Shutdown
 
 
 # ---- reports, worker to service
@@ -109,7 +152,9 @@ class Ready(Report, frozen=True, tag="ready"):
     """The model is loaded; what llama.cpp made of the wishes (``effective``), and the vocabulary's control
     tokens.
 
-    ``context`` tokens are usable by one request, ``kv_size`` cells exist in all.
+    ``context`` tokens are usable by one request, ``kv_size`` cells exist in all. ``load_disk_bytes`` were
+    read from a disk; ``page_control`` says why pages can't be warmed, dropped or pinned, "" when they can.
+    ``anonymous_bytes`` were private just before anything was given back; None: the system does not tell.
     """
 
     context: int
@@ -121,6 +166,9 @@ class Ready(Report, frozen=True, tag="ready"):
     eos: str
     effective: dict[str, str | int | float | bool]
     load_s: float
+    load_disk_bytes: int | None = None
+    page_control: str = ""
+    anonymous_bytes: int | None = None
 
 
 class LoadRefused(Report, frozen=True, tag="load_refused"):
@@ -157,13 +205,23 @@ class Text(Report, frozen=True, tag="text"):
 
 
 class Timings(msgspec.Struct, frozen=True):
-    """Where the time of a request went, in seconds."""
+    """Where the time of a request went, in seconds, and what was read from a disk meanwhile.
+
+    ``load_s`` is added by the runtime: the wait for the model. ``disk_s`` is the part of ``prefill_s`` in
+    which the engine stood still for the disk. None: the system does not tell.
+    """
 
     queue_s: float = 0.0
     prefill_s: float = 0.0
     first_token_s: float = 0.0
     decode_s: float = 0.0
     longest_gap_s: float = 0.0
+    load_s: float = 0.0
+    disk_s: float = 0.0
+    prefill_disk_bytes: int | None = None
+    decode_disk_bytes: int | None = None
+    prefill_major_faults: int | None = None
+    decode_major_faults: int | None = None
 
 
 class Finished(Report, frozen=True, tag="finished"):
@@ -200,14 +258,46 @@ class SlotIdle(Report, frozen=True, tag="slot_idle"):
 
 
 class Figures(Report, frozen=True, tag="figures"):
-    """What the worker itself counts, at most 4 times a second and only when it changed."""
+    """What the worker itself counts, at most 4 times a second and only when it changed.
 
-    kv_used: int
-    kv_size: int
+    ``disk_bytes_total`` and ``major_faults_total`` are what decoding caused, not the load or a warm-up.
+    """
+
+    kv: KvFigures
     active: int
     queued: int
     tokens_total: int
     prompt_tokens_total: int
+    disk_bytes_total: int | None = None
+    major_faults_total: int | None = None
+
+
+class PagesProgressed(Report, frozen=True, tag="pages_progressed"):
+    """``done`` of ``total`` bytes of a ``Warm`` are in memory."""
+
+    request: str
+    done: int
+    total: int
+
+
+class PagesDone(Report, frozen=True, tag="pages_done"):
+    """The answer to ``Warm``, ``Drop`` and ``Pin``: bytes of whole pages that it was about.
+
+    ``kind`` is how pages are kept; ``reason`` why they are touched instead of locked.
+    """
+
+    request: str
+    page_bytes: int
+    kind: PinKind | None = None
+    reason: str = ""
+
+
+class GaveBack(Report, frozen=True, tag="gave_back"):
+    """Memory went back to the system; ``text`` says what and why."""
+
+    kind: GivenBackKind
+    freed_bytes: int
+    text: str
 
 
 class LogLine(Report, frozen=True, tag="log"):
@@ -229,6 +319,9 @@ AnyReport = (
     | Tokens
     | SlotIdle
     | Figures
+    | PagesProgressed
+    | PagesDone
+    | GaveBack
     | LogLine
 )
 

@@ -7,10 +7,11 @@ prompt tokens up to a cap that keeps the streams flowing; decode; sample where a
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from octavo.core.config.load_config import LoadConfig
+from octavo.core.engine.meter import Meter
+from octavo.core.engine.pace import Pace
 from octavo.core.engine.prefix import PrefixCache
 from octavo.core.engine.protocol import (
     AnyReport,
@@ -24,9 +25,11 @@ from octavo.core.engine.protocol import (
     Started,
     Text,
 )
+from octavo.core.engine.shares import Share
 from octavo.core.engine.slots import Slot, Work
 from octavo.core.engine.text import StopStrings
 from octavo.core.errors import ContextLengthExceeded, DecodeFailed, InvalidRequest, OctavoError
+from octavo.core.memory.figures import KvFigures, SlotFigures
 
 if TYPE_CHECKING:  # tests drive the scheduler without llama.cpp
     from octavo.core.engine.llama import Batch, Context, Sampler, Vocabulary
@@ -42,37 +45,6 @@ MakeSampler = Callable[[Work], "Sampler"]
 Emit = Callable[[AnyReport], None]
 
 
-@dataclass(slots=True)
-class Share:
-    """A slot's part of a batch: tokens ``start`` to ``stop``; ``output`` is the index of its logits."""
-
-    slot: Slot
-    start: int
-    stop: int
-    output: int = -1
-
-
-class Pace:
-    """Keeps a mixed step short enough that running streams flow, whatever the machine and the model."""
-
-    TARGET_S = 0.25
-    LEAST_TOKENS = 16
-
-    def __init__(self) -> None:
-        self._token_s = 0.0
-
-    def note(self, tokens: int, seconds: float) -> None:
-        """Learn from a step; short ones say little about a prefill."""
-        if tokens >= self.LEAST_TOKENS:
-            spent = seconds / tokens
-            self._token_s = spent if not self._token_s else 0.7 * self._token_s + 0.3 * spent
-
-    def cap(self, most: int, streams: int) -> int:
-        """Give the tokens that a step may hold: about ``TARGET_S`` of work, at most ``most``."""
-        reachable = int(self.TARGET_S / self._token_s) if self._token_s else 0
-        return max(min(most, reachable), self.LEAST_TOKENS, streams + 1)
-
-
 class Scheduler:
     """Serves many requests with one context; used by one thread, except ``cancel_prefill``."""
 
@@ -84,6 +56,7 @@ class Scheduler:
         config: LoadConfig,
         make_sampler: MakeSampler,
         emit: Emit,
+        meter: Meter,
         *,
         whole_states: bool = False,
     ) -> None:
@@ -93,11 +66,13 @@ class Scheduler:
         self._config = config
         self._make_sampler = make_sampler
         self._emit = emit
+        self._meter = meter
         self.slots = [Slot(index) for index in range(config.slots)]
         self._prefixes = PrefixCache(self.slots, context, whole_states=whole_states)
         self._pace = Pace()
         self.waiting: deque[Work] = deque()
         self.in_prefill: frozenset[str] = frozenset()
+        self._began_at = time.monotonic()
         self.tokens_total = 0
         self.prompt_tokens_total = 0
 
@@ -147,8 +122,10 @@ class Scheduler:
             if share.slot.work and share.slot.is_prefilling
         )
         started = time.monotonic()
+        self._meter.begin()
         result = self._run(shares)
-        self._pace.note(sum(share.stop - share.start for share in shares), time.monotonic() - started)
+        self._charge(shares)
+        self._pace.note(sum(share.rows for share in shares), time.monotonic() - started)
         self.in_prefill = frozenset()
         if result == DONE:
             self._advance(shares)
@@ -159,15 +136,32 @@ class Scheduler:
         else:
             self._fail(shares, result)
 
-    def figures(self) -> Figures:
-        """Count what is used now; cells that slots share are counted once per slot, up to the size."""
+    def figures(self, kv_bytes: int, committed_bytes: int) -> Figures:
+        """Count what is used now; the two sizes are the KV cache's."""
+        kv = KvFigures(
+            used_cells=self._context.used_cells,
+            size_cells=self._context.cells,
+            size_bytes=kv_bytes,
+            committed_bytes=committed_bytes,
+            slots=[self._slot_figures(slot) for slot in self.slots],
+        )
         return Figures(
-            kv_used=min(sum(len(slot.held) for slot in self.slots), self._context.cells),
-            kv_size=self._context.cells,
+            kv=kv,
             active=sum(not slot.is_idle for slot in self.slots),
             queued=len(self.waiting),
             tokens_total=self.tokens_total,
             prompt_tokens_total=self.prompt_tokens_total,
+            disk_bytes_total=self._meter.disk_bytes_total,
+            major_faults_total=self._meter.major_faults_total,
+        )
+
+    def _slot_figures(self, slot: Slot) -> SlotFigures:
+        idle_s = time.monotonic() - (slot.used_at or self._began_at) if slot.is_idle else None
+        return SlotFigures(
+            slot=slot.index,
+            cells=len(slot.held),
+            shared_cells=self._context.shared_cells(slot.index),
+            idle_s=idle_s,
         )
 
     # ---- admission
@@ -266,6 +260,13 @@ class Scheduler:
             result = self._decode(shares)
         return result
 
+    def _charge(self, shares: list[Share]) -> None:
+        spent, rows = self._meter.end(), sum(share.rows for share in shares)
+        for share in shares:
+            work = share.slot.work
+            assert work is not None
+            work.cost.add(spent, share.rows, rows, is_prefill=not work.made)
+
     def _decode(self, shares: list[Share]) -> int:
         self._batch.clear()
         for share in shares:
@@ -280,8 +281,8 @@ class Scheduler:
 
     def _halve(self, shares: list[Share]) -> bool:
         """Make the longest part half as long; False when all parts are one token."""
-        longest = max(shares, key=lambda share: share.stop - share.start)
-        length = longest.stop - longest.start
+        longest = max(shares, key=lambda share: share.rows)
+        length = longest.rows
         if length == 1:
             return False
         longest.stop = longest.start + length // 2
@@ -293,7 +294,7 @@ class Scheduler:
             assert work is not None
             slot.held.extend(work.span(share.start, share.stop))
             if not work.made:
-                self.prompt_tokens_total += share.stop - share.start
+                self.prompt_tokens_total += share.rows
                 self._emit(Prefilled(work.request.request, share.stop, len(work.prompt)))
         for share in shares:
             if share.output >= 0:

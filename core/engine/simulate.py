@@ -158,7 +158,14 @@ class SimulationCache:
 
 
 # fields of a configuration that change no size
-_TIMING = {"mixed_step": 1, "threads": None, "ttl_s": None, "rope_base": None, "rope_scale": None}
+_TIMING = {
+    "elastic": True,
+    "mixed_step": 1,
+    "threads": None,
+    "ttl_s": None,
+    "rope_base": None,
+    "rope_scale": None,
+}
 
 
 def _key(config: LoadConfig) -> str:

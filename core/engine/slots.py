@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from octavo.core.engine.meter import Cost
 from octavo.core.engine.protocol import Generate, Timings
 from octavo.core.engine.text import Characters, StopStrings
 
@@ -32,6 +33,7 @@ class Work:
     last_token_at: float = 0.0
     longest_gap_s: float = 0.0
     unsent: list[int] = field(default_factory=list)
+    cost: Cost = field(default_factory=Cost)
 
     @property
     def is_seeded(self) -> bool:
@@ -76,6 +78,11 @@ class Work:
             first_token_s=prefilled - self.received_at,
             decode_s=max(self.last_token_at - prefilled, 0.0),
             longest_gap_s=self.longest_gap_s,
+            disk_s=self.cost.disk_s,
+            prefill_disk_bytes=self.cost.prefill_disk_bytes,
+            decode_disk_bytes=self.cost.decode_disk_bytes,
+            prefill_major_faults=self.cost.prefill_major_faults,
+            decode_major_faults=self.cost.decode_major_faults,
         )
 
 

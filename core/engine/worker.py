@@ -19,6 +19,7 @@ from octavo.core.engine.protocol import (
     AnyCommand,
     AnyReport,
     Cancel,
+    Drop,
     Failed,
     Figures,
     Generate,
@@ -26,10 +27,12 @@ from octavo.core.engine.protocol import (
     LoadRefused,
     LoadShare,
     LogLine,
+    Pin,
     Ready,
     Shutdown,
     Tokenize,
     Tokens,
+    Warm,
     command_decoder,
     frame,
 )
@@ -50,7 +53,9 @@ class Outbox:
 
     def put(self, report: AnyReport) -> None:
         """Add a report to the next write."""
-        self._frames.append(frame(report))
+        data = frame(report)
+        with self._lock:
+            self._frames.append(data)
 
     def flush(self) -> None:
         """Write what was gathered; a broken pipe means that the service is gone, and so are we."""
@@ -107,11 +112,17 @@ class Engine:
     def __init__(self, command: Load, outbox: Outbox) -> None:
         # llama.cpp's bindings are loaded here, after the pipes are safe
         from octavo.core.engine import llama, sampling
+        from octavo.core.engine.elastic import Elastic
         from octavo.core.engine.log import EngineLog
+        from octavo.core.engine.meter import Meter
+        from octavo.core.engine.pages import PageControl
         from octavo.core.engine.scheduler import Scheduler
         from octavo.core.engine.slots import Work
+        from octavo.core.memory.probe import OwnCounters
 
         started = time.monotonic()
+        counters = OwnCounters()
+        read_before = counters.read().disk_bytes
         self._outbox = outbox
         self._shown = -1.0
         self._log = EngineLog(llama.C, lambda level, text: outbox.put(LogLine(level, text)))
@@ -124,6 +135,8 @@ class Engine:
             work.seed = sampling.draw_seed(work.request.sampling.seed)
             return sampling.build(work.request.sampling, work.seed, vocabulary, work.prompt)
 
+        self._elastic = Elastic(command, self._model, self._context, outbox.put)
+        self._pages = PageControl(self._elastic.maps, outbox.send)
         self.scheduler = Scheduler(
             self._context,
             self._batch,
@@ -131,11 +144,16 @@ class Engine:
             command.config,
             make_sampler,
             outbox.put,
+            Meter(counters, lambda: self._pages.disk_bytes),
             whole_states=self._model.has_state,
         )
         self._figures: Figures | None = None
         self._figures_at = 0.0
-        outbox.send(self._ready(time.monotonic() - started))
+        read = _difference(read_before, counters.read().disk_bytes)
+        outbox.send(self._ready(time.monotonic() - started, read))
+        self._elastic.give_back_pages()
+        self.tell_figures()
+        outbox.flush()
 
     def interrupt(self, request: str) -> None:
         """Stop the running decode if it reads this request's prompt; called by the io thread."""
@@ -149,6 +167,9 @@ class Engine:
                 self._submit(command)
             case Cancel():
                 self.scheduler.cancel(command.request)
+                self._pages.cancel(command.request)
+            case Warm() | Drop() | Pin():
+                self._pages.begin(command)
             case Tokenize():
                 self._outbox.put(Tokens(command.request, self._tokenize(command.prompt)))
             case Shutdown():
@@ -162,7 +183,8 @@ class Engine:
         now = time.monotonic()
         if now - self._figures_at < FIGURES_EVERY_S and self.scheduler.has_work:
             return
-        figures = self.scheduler.figures()
+        self._elastic.give_back_cells()
+        figures = self.scheduler.figures(self._elastic.kv_bytes, self._elastic.committed_kv_bytes)
         if figures != self._figures:
             self._figures, self._figures_at = figures, now
             self._outbox.put(figures)
@@ -189,8 +211,11 @@ class Engine:
             self._shown = share
             self._outbox.send(LoadShare(share))
 
-    def _ready(self, load_s: float) -> Ready:
+    def _ready(self, load_s: float, load_disk_bytes: int | None) -> Ready:
+        from octavo.core.memory.probe import process
+
         vocabulary = self._vocabulary
+        sampled = process(os.getpid())
         return Ready(
             context=self._context.usable,
             kv_size=self._context.cells,
@@ -201,7 +226,14 @@ class Engine:
             eos=vocabulary.text(vocabulary.eos),
             effective=self._context.effective(),
             load_s=load_s,
+            load_disk_bytes=load_disk_bytes,
+            page_control=self._pages.refusal,
+            anonymous_bytes=sampled.private_bytes if sampled else None,
         )
+
+
+def _difference(before: int | None, now: int | None) -> int | None:
+    return None if before is None or now is None else now - before
 
 
 def main() -> None:

@@ -22,10 +22,14 @@ NO_LIMIT = 1 << 60
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """What one memory cgroup allows and how much of that can't be given back."""
+    """What one memory cgroup allows and how much of that can't be given back.
+
+    ``cached_bytes`` are file pages it is charged with besides: they are dropped when they are in the way.
+    """
 
     limit_bytes: int
     used_bytes: int
+    cached_bytes: int = 0
 
     @property
     def left_bytes(self) -> int:
@@ -140,14 +144,16 @@ def _group_v2(folder: Path) -> Group | None:
     used = _number(folder / "memory.current")
     if not known or used is None:
         return None
-    return Group(min(known), max(used - _cached(folder, ""), 0))
+    cached = min(_cached(folder, ""), used)
+    return Group(min(known), used - cached, cached)
 
 
 def _group_v1(folder: Path) -> Group | None:
     limit, used = _number(folder / "memory.limit_in_bytes"), _number(folder / "memory.usage_in_bytes")
     if limit is None or used is None:
         return None
-    return Group(limit, max(used - _cached(folder, "total_"), 0))
+    cached = min(_cached(folder, "total_"), used)
+    return Group(limit, used - cached, cached)
 
 
 def _cached(folder: Path, prefix: str) -> int:

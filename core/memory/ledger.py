@@ -2,7 +2,7 @@
 
 Actual buffers are what llama.cpp's log says when it has allocated them (src/llama-kv-cache.cpp,
 llama-memory-recurrent.cpp, llama-context.cpp); the runtime part is the worker's anonymous memory less the
-buffers that are committed by then. Only that part and rows of an approximate estimate are corrected.
+buffers that are committed when it is ready. Only that part and rows of an approximate estimate are corrected.
 """
 
 import contextlib
@@ -101,13 +101,16 @@ class Ledger:
 
 
 def compare(estimate: Estimate, log: Iterable[str], anonymous_bytes: int) -> Entry:
-    """Make the entry of a load from the worker's log and its anonymous bytes (RssAnon) once it is ready."""
+    """Make the entry of a load from the worker's log and its anonymous bytes before any were given back.
+
+    Those are 0 where the system does not tell; then nothing is known of the runtime part either.
+    """
     predicted = estimate.components
     found = actual_rows(log)
     committed = sum(found[name] for name in ("kv", "recurrent", "weights_private"))
     # the log's figure for mapped weights is the span from the first to the last, not their sum
     found["weights_mapped"] = predicted.weights_mapped
-    runtime = max(anonymous_bytes - committed, 0)
+    runtime = max(anonymous_bytes - committed, 0) if anonymous_bytes else predicted.runtime
     actual = msgspec.structs.replace(predicted, **found, runtime=runtime)
     return Entry(
         model=estimate.model,
@@ -127,16 +130,6 @@ def actual_rows(log: Iterable[str]) -> dict[str, int]:
             if found := pattern.search(line):
                 sums[name] += round(float(found[1]) * MIB)
     return sums
-
-
-def anonymous_of(pid: int | None) -> int:
-    """Give a process's anonymous bytes (proc(5), RssAnon); 0 where they can't be told."""
-    try:
-        text = Path(f"/proc/{pid}/status").read_text("ascii")
-    except OSError:
-        return 0
-    found = re.search(r"^RssAnon:\s+(\d+) kB", text, re.MULTILINE)
-    return int(found[1]) * 1024 if found else 0
 
 
 def _with_runtime(

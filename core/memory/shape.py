@@ -99,6 +99,11 @@ def read_shape(header: Header) -> Shape:
     )
 
 
+def skipped_layers(header: Header) -> range:
+    """Give the layers at the end that are in the file but not computed (``nextn_predict_layers``)."""
+    return _Facts(header).skipped_layers
+
+
 def _confidence(facts: "_Facts", shards: int) -> tuple[Confidence, tuple[str, ...]]:
     name = facts.architecture or "no architecture"
     reasons: list[str] = []

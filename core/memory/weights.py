@@ -17,6 +17,7 @@ REPACKED_ON_AVX2 = {"Q4_0": 8, "Q4_K": 8, "IQ4_NL": 8, "MXFP4": 8}
 # src/llama-model-loader.cpp: MLOCK alone reads into private memory; a locked mapping can't be dropped
 DROPPABLE_MODES = frozenset({LoadMode.MMAP})
 READING_MODES = frozenset({LoadMode.NONE, LoadMode.MLOCK, LoadMode.DIRECT_IO})
+MAPPING_MODES = frozenset({LoadMode.MMAP, LoadMode.MMAP_MLOCK})
 
 _LAYER = re.compile(r"blk\.(\d+)\.")
 _EXPERTS = re.compile(r"_(ch)?exps\.weight$")
@@ -96,6 +97,20 @@ def is_hot(tensor: Tensor, *, is_tied: bool) -> bool:
     if tensor.name == "token_embd.weight":
         return is_tied
     return tensor.name not in _TABLES and not is_expert(tensor)
+
+
+def unread_tensors(header: Header, skipped_layers: range) -> frozenset[str]:
+    """Name the tensors of which an active model reads hardly a page: tables that are looked up by row only.
+
+    Those of ``skipped_layers`` (prediction of several tokens at once), which nothing computes, are with them.
+    """
+    is_tied = all(tensor.name != "output.weight" for tensor in header.tensors)
+    return frozenset(
+        tensor.name
+        for tensor in header.tensors
+        if layer_of(tensor) in skipped_layers
+        or (tensor.name in _TABLES and not is_hot(tensor, is_tied=is_tied))
+    )
 
 
 def is_repacked(tensor: Tensor) -> bool:

@@ -16,9 +16,9 @@ from octavo.core.memory.advise import CONTEXT_STEP, Estimator, Sibling, advise, 
 from octavo.core.memory.budget import GIB, Claim, fixed, measure
 from octavo.core.memory.disk import UNKNOWN, Disks
 from octavo.core.memory.estimate import estimate
-from octavo.core.memory.ledger import Ledger, anonymous_of, compare
+from octavo.core.memory.ledger import Ledger, compare
 from octavo.core.memory.shape import Shape, read_shape
-from octavo.core.memory.types import Budget, Estimate, Report
+from octavo.core.memory.types import Budget, Components, Estimate, Report
 from octavo.core.memory.verdict import gib, judge
 from octavo.core.runtime.defaults import CONTEXT_FITS, resolve_for
 from octavo.core.runtime.settle import Settler
@@ -139,9 +139,16 @@ class Assessor:
             context = min(fit(estimator, config, budget, trained), DEFAULT_CONTEXT)
         return context, f"{CONTEXT_FITS} {gib(budget.budget_bytes)}"
 
-    def note_load(self, model: Model, config: LoadConfig, log: Iterable[str], pid: int | None) -> None:
-        """Write into the ledger what a load that is ready really took."""
-        self.ledger.note(compare(self.raw_estimator(model)(config), log, anonymous_of(pid)))
+    def note_load(
+        self, model: Model, config: LoadConfig, log: Iterable[str], anonymous_bytes: int | None
+    ) -> Components:
+        """Write into the ledger what a load that is ready really took, and give it.
+
+        ``anonymous_bytes`` are the worker's before it gave anything back; None where that isn't told.
+        """
+        entry = compare(self.raw_estimator(model)(config), log, anonymous_bytes or 0)
+        self.ledger.note(entry)
+        return entry.actual
 
     def _shape(self, model: Model) -> Shape:
         key = (os.fspath(model.path), model.size_bytes, model.modified_ns)

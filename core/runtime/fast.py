@@ -12,7 +12,7 @@ from octavo.core.config.load_config import Resolved
 from octavo.core.config.paths import Home
 from octavo.core.config.settings import SettingsFile
 from octavo.core.engine.client import Engine
-from octavo.core.engine.protocol import Generate, Sampling
+from octavo.core.engine.protocol import Generate, Load, Sampling
 from octavo.core.errors import WrongCpuBuild
 from octavo.core.library.models import Model
 from octavo.core.prompts.messages import Segment
@@ -42,7 +42,8 @@ class FastMode:
         config = msgspec.structs.replace(
             resolved.config, context=TRIAL_CONTEXT, slots=1, batch=TRIAL_CONTEXT, micro_batch=TRIAL_CONTEXT
         )
-        engine = Engine(str(model.path), config, self._home.logs / "fast-trial.log", lambda _: None)
+        load = Load(str(model.path), config)
+        engine = Engine(load, self._home.logs / "fast-trial.log", lambda _: None)
         try:
             await engine.start()
             command = Generate(

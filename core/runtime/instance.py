@@ -29,6 +29,8 @@ from octavo.core.events import (
 from octavo.core.library.models import Model
 from octavo.core.memory.types import Report
 from octavo.core.prompts.builtin import Choice, choose
+from octavo.core.runtime.memory_log import MemoryLog
+from octavo.core.runtime.placing import load_command
 from octavo.core.runtime.requests import Loading
 
 MEMORY_BACK_DEADLINE_S = 5.0
@@ -53,6 +55,7 @@ class Instance:
         self.goes_when_idle = False
         self.is_pinned = False
         self.report: Report | None = None
+        self.memory = MemoryLog(name, model.id, publish)
         self.ended = asyncio.Event()
         self.running = 0
         self.queued = 0
@@ -149,24 +152,30 @@ class Instance:
     async def _load(self) -> None:
         started = time.monotonic()
         self._publish(LoadStarted(instance=self.name, model=self.model.id))
-        config = self.resolved.config
-        self.engine = Engine(
-            str(self.model.path), config, self._logs / _log_name(self.name), self._note_share
-        )
+        self.engine = None  # of one that crashed, nothing is left to ask
         try:
-            self.ready = await self.engine.start()
-            self.template = self._choose_template(self.ready)
-            self._note_unlocked(self.engine)
+            self.ready = await self._start()
         except BaseException as fault:
             self._note_failure(fault)
             raise
-        self.engine.on_death = self._note_death
         self.state, self._share, self.idle_since = "ready", 1.0, time.monotonic()
         seconds = time.monotonic() - started
         self._publish(
             ModelLoaded(instance=self.name, model=self.model.id, context=self.ready.context, load_s=seconds)
         )
         self._wake()
+
+    async def _start(self) -> Ready:
+        """Start a worker and prepare what its answers need."""
+        path, config = self.model.path, self.resolved.config
+        command = await asyncio.to_thread(load_command, path, config, self.report)
+        engine = self.engine = Engine(command, self._logs / _log_name(self.name), self._note_share)
+        engine.on_given_back = self.memory.note_given_back
+        ready = await engine.start()
+        self.template = self._choose_template(ready)
+        self._note_unlocked(engine)
+        engine.on_death = self._note_death
+        return ready
 
     def _note_unlocked(self, engine: Engine) -> None:
         """Say so when the system refused to lock the weights in memory; llama.cpp only logs it."""
@@ -204,6 +213,7 @@ class Instance:
 
     def _note_death(self, death: OctavoError) -> None:
         self.state, self._error = "crashed", death
+        self.memory.change_pin(None)
         self._publish(WorkerDied(instance=self.name, model=self.model.id, error=death.report()))
 
     def _wake(self) -> None:
@@ -242,7 +252,7 @@ class Instance:
             rss_bytes=rss,
             private_bytes=private,
             file_bytes=rss - private,
-            kv_used=counted.kv_used if counted else 0,
+            kv_used=counted.kv.used_cells if counted else 0,
             kv_size=self.ready.kv_size if self.ready else 0,
             tokens_per_s=self._speed.after(counted.tokens_total if counted else 0),
             active=self.running,

@@ -346,7 +346,7 @@ def _stats(reply: _Reply, state: MessageState) -> MessageStats | None:
             first_token_s=times.first_token_s,
             queue_s=times.queue_s,
             prefill_s=times.prefill_s,
-            load_s=timing.load_s,
+            load_s=times.load_s or timing.load_s,
             stop_reason=finished.reason,
         )
     if started is None:

@@ -13,19 +13,22 @@ import psutil
 from octavo.core.config.load_config import Resolved
 from octavo.core.config.paths import Home
 from octavo.core.config.settings import SettingsFile
-from octavo.core.engine.protocol import Generate, Started
-from octavo.core.errors import InstanceBusy, ModelNotFound, QueueFull, ServiceUnavailable
+from octavo.core.engine.protocol import Ready
+from octavo.core.errors import InstanceBusy, ModelNotFound, ServiceUnavailable
 from octavo.core.events import FiguresSampled, InstanceStatus, ModelUnloaded, Publish
 from octavo.core.library.models import Model
 from octavo.core.memory.budget import Claim
 from octavo.core.memory.types import Report
-from octavo.core.prompts.messages import Message, Segment
+from octavo.core.prompts.messages import Segment
 from octavo.core.prompts.template import Templates
+from octavo.core.runtime.answers import Answers
 from octavo.core.runtime.assess import Assessor
+from octavo.core.runtime.attribution import Stopwatch
 from octavo.core.runtime.defaults import is_fitted
 from octavo.core.runtime.fast import FastMode
-from octavo.core.runtime.instance import Instance, Visit
-from octavo.core.runtime.requests import ChatRequest, CompletionRequest, Serving, Step
+from octavo.core.runtime.instance import Instance
+from octavo.core.runtime.observer import Observer
+from octavo.core.runtime.requests import ChatRequest, CompletionRequest, Step
 from octavo.core.runtime.room import Room, claim_of
 
 TICK_S = 0.25
@@ -54,17 +57,20 @@ class Runtime:
         self._publish = publish
         self._instances: dict[str, Instance] = {}
         self._templates = Templates()
+        self._answers = Answers(settings, self._templates)
         self._fast = FastMode(settings, home)
         self.assessor = Assessor(home, settings)
         instances = self._instances
+        self.observer = Observer(lambda: list(instances.values()), publish)
         self._room = Room(self.assessor, settings, lambda: list(instances.values()), self._end, publish)
         self._notes: set[asyncio.Task[None]] = set()
         self._clock: asyncio.Task[None] | None = None
         self._is_closing = False
 
     async def start(self) -> None:
-        """Start the template helper and the clock of TTLs and figures."""
+        """Start the template helper and the clocks of TTLs, figures and memory."""
         await self._templates.start()
+        await self.observer.start()
         self._clock = asyncio.create_task(self._tick(), name="runtime clock")
 
     async def close(self) -> None:
@@ -72,6 +78,7 @@ class Runtime:
         self._is_closing = True
         if self._clock is not None:
             self._clock.cancel()
+        await self.observer.close()
         await asyncio.gather(
             *(self._end(instance, "the service stops") for instance in list(self._instances.values()))
         )
@@ -289,15 +296,22 @@ class Runtime:
         self._forget_if_never_loaded(instance)
         if instance.ready is None or instance.engine is None:
             return
-        log, pid = instance.engine.log_lines(), instance.engine.pid
-        noted = asyncio.create_task(
-            asyncio.to_thread(self.assessor.note_load, instance.model, instance.resolved.config, log, pid)
-        )
+        noted = asyncio.create_task(self._note_load(instance, instance.engine.log_lines(), instance.ready))
         self._notes.add(noted)
         noted.add_done_callback(self._notes.discard)
 
+    async def _note_load(self, instance: Instance, log: list[str], ready: Ready) -> None:
+        instance.memory.actual = await asyncio.to_thread(
+            self.assessor.note_load, instance.model, instance.resolved.config, log, ready.anonymous_bytes
+        )
+
     def _forget_if_never_loaded(self, instance: Instance) -> None:
-        if instance.ready is None and self._instances.get(instance.name) is instance:
+        if instance.ready is None:
+            self._forget(instance)
+
+    def _forget(self, instance: Instance) -> None:
+        self.observer.forget(instance)
+        if self._instances.get(instance.name) is instance:
             del self._instances[instance.name]
 
     async def _loaded(self, instance: Instance) -> None:
@@ -305,75 +319,19 @@ class Runtime:
             async for _ in shares:
                 pass
 
-    # ---- serving
-
     async def _serve(self, request: ChatRequest | CompletionRequest) -> AsyncGenerator[Step, None]:
+        known = self._serving(request.model)
+        watch = Stopwatch(was_ready=known is not None and known.state == "ready")
         instance = await self._ensure(request.model, request.ttl_s, allow_path=request.allow_path)
-        visit = self._admit(instance)
-        try:
-            async with contextlib.aclosing(instance.wait_loaded()) as shares:
-                async for loading in shares:
-                    yield loading
-            engine, ready = instance.engine, instance.ready
-            assert engine is not None and ready is not None
-            yield Serving(instance.name, instance.model.id, ready.context)
-            command = await self._command(instance, request)
-            async with contextlib.aclosing(engine.generate(command)) as reports:
-                async for report in reports:
-                    if isinstance(report, Started):
-                        visit.note_started()
-                    yield report
-        finally:
-            visit.leave()
-
-    def _admit(self, instance: Instance) -> Visit:
-        limit = self._settings.current.server.queue_limit
-        if instance.queued >= limit:
-            raise QueueFull(
-                f"{limit} requests already wait for {instance.name}.", hint="Try again.", retry_after_s=2
-            )
-        return Visit(instance)
-
-    async def _command(self, instance: Instance, request: ChatRequest | CompletionRequest) -> Generate:
-        assert instance.engine is not None
-        prompt: list[Segment] = []
-        ends: list[str] = []
-        tokens: list[int] | None = None
-        if isinstance(request, ChatRequest):
-            prompt = await self._render(instance, request.messages)
-            ends = instance.template.end_of_turn if instance.template else []
-        elif isinstance(request.prompt, str):
-            prompt = [Segment(request.prompt, True)]
-        else:
-            tokens = request.prompt
-        return Generate(
-            instance.engine.next_request(),
-            prompt,
-            tokens=tokens,
-            sampling=request.sampling,
-            max_tokens=request.max_tokens,
-            stop=request.stop,
-            ends=ends,
-            client=request.client,
-            ignore_end=request.ignore_end,
-        )
-
-    async def _render(self, instance: Instance, messages: list[Message]) -> list[Segment]:
-        assert instance.template is not None and instance.ready is not None
-        return await self._templates.render(
-            instance.template.text,
-            messages,
-            bos=instance.ready.bos,
-            eos=instance.ready.eos,
-            control_tokens=instance.ready.control_tokens,
-        )
+        async with contextlib.aclosing(self._answers.answer(instance, request, watch)) as steps:
+            async for step in steps:
+                yield step
 
     # ---- ending
 
     async def _end(self, instance: Instance, reason: str) -> ModelUnloaded:
         event = await instance.end(reason)
-        if self._instances.get(instance.name) is instance:
-            del self._instances[instance.name]
+        self._forget(instance)
         return event
 
     async def _end_if_overdue(self, instance: Instance) -> None:

@@ -1,11 +1,12 @@
 """``octavo unload``: unload models."""
 
 import asyncio
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from octavo.server.cli.console import Json, answer, size, utf8
+from octavo.server.cli.loaded import loaded_name, no_such_model
 
 if TYPE_CHECKING:
     from octavo.core.client.types import UnloadAnswer
@@ -27,7 +28,9 @@ async def _unload(name: str | None) -> "list[UnloadAnswer]":
 
     client = await running()
     if client is None:
-        return [] if name is None else _nothing(name, [])
+        if name is not None:
+            raise no_such_model(name, [])
+        return []
     async with client:
         loaded = await client.instances()
         return [await client.unload(instance) for instance in _chosen(name, loaded)]
@@ -36,28 +39,7 @@ async def _unload(name: str | None) -> "list[UnloadAnswer]":
 def _chosen(name: str | None, loaded: "list[InstanceStatus]") -> list[str]:
     if name is None:
         return [status.instance for status in loaded]
-    wanted = name.casefold()
-    for names in (
-        [status.instance for status in loaded if status.instance == name],
-        [status.instance for status in loaded if status.model == name],
-        [status.instance for status in loaded if wanted in f"{status.instance} {status.model}".casefold()],
-    ):
-        if names:
-            return names[:1] if len(names) == 1 else _several(name, names)
-    return _nothing(name, [status.instance for status in loaded])
-
-
-def _several(name: str, names: list[str]) -> NoReturn:
-    from octavo.core.errors import AmbiguousModel
-
-    raise AmbiguousModel(f"{name!r} fits {', '.join(names)}.", hint="Give the whole name.", candidates=names)
-
-
-def _nothing(name: str, loaded: list[str]) -> NoReturn:
-    from octavo.core.errors import ModelNotFound
-
-    hint = f"Loaded: {', '.join(loaded)}." if loaded else "Nothing is loaded."
-    raise ModelNotFound(f"No loaded model is named {name!r}.", hint=hint, candidates=loaded)
+    return [loaded_name(name, loaded)]
 
 
 def _show(answers: "list[UnloadAnswer]") -> None:

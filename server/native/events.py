@@ -1,6 +1,5 @@
 """``GET /api/v1/events``: what happens in the service, and the leases that hold it."""
 
-import asyncio
 from collections.abc import AsyncGenerator
 
 import msgspec
@@ -8,8 +7,9 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from octavo.core.client.types import Lease
+from octavo.core.events import AnyEvent
 from octavo.server.doors import control_only, door_of
-from octavo.server.hub import PRIVATE
+from octavo.server.hub import PRIVATE, beginning_with, is_news
 from octavo.server.sse import EventStream
 from octavo.server.studio import Studio, studio_of
 
@@ -26,7 +26,8 @@ async def follow_events(request: Request) -> Response:
         lease = HeldLease(studio, kind)
         return EventStream(lease.frames(), lease)
     is_private = door_of(request) == "control"
-    frames = studio.hub.follow(lambda event: is_private or not isinstance(event, PRIVATE))
+    hidden: tuple[type[AnyEvent], ...] = () if is_private else PRIVATE
+    frames = studio.hub.follow(lambda event: is_news(event) and not isinstance(event, hidden))
     return EventStream(frames, frames)
 
 
@@ -37,21 +38,11 @@ class HeldLease:
         self._studio = studio
         self._id = studio.leases.open(kind)
 
-    async def frames(self) -> AsyncGenerator[bytes, None]:
+    def frames(self) -> AsyncGenerator[bytes, None]:
         """Give the lease's id, then the events."""
-        frames = self._studio.hub.follow()
-        # begin to follow before the id is known: nothing is missed in between
-        first = asyncio.ensure_future(anext(frames, b""))
-        try:
-            await asyncio.sleep(0)
-            yield b"data: " + msgspec.json.encode(Lease(self._id)) + b"\n\n"
-            yield await first
-            async for frame in frames:
-                yield frame
-        finally:
-            first.cancel()
-            await asyncio.gather(first, return_exceptions=True)
-            await frames.aclose()
+        granted = b"data: " + msgspec.json.encode(Lease(self._id)) + b"\n\n"
+        # who follows before the id is known misses nothing in between
+        return beginning_with(granted, self._studio.hub.follow())
 
     async def aclose(self) -> None:
         """End the lease."""

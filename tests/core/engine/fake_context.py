@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from octavo.core.memory.probe import Counts
+
 
 @dataclass
 class FakeBatch:
@@ -37,14 +39,19 @@ class FakeContext:
         self.first: dict[int, int] = {}
         self.can_cut = True
 
-    def used(self) -> int:
+    @property
+    def used_cells(self) -> int:
         """Count the different cells."""
         return len({id(cell) for cells in self.origin.values() for cell in cells})
+
+    def shared_cells(self, sequence: int) -> int:
+        others = {id(cell) for other, cells in self.origin.items() if other != sequence for cell in cells}
+        return sum(id(cell) in others for cell in self.origin.get(sequence, []))
 
     def decode(self, batch: FakeBatch) -> int:
         if self.results and (result := self.results.pop(0)):
             return result
-        if self.used() + len(batch.rows) > self.cells:
+        if self.used_cells + len(batch.rows) > self.cells:
             return 1
         self.batches.append(list(batch.rows))
         for sequence, position, token, _ in batch.rows:
@@ -110,3 +117,14 @@ class FakeSampler:
     def free(self) -> None:
         assert not self.is_free
         self.is_free = True
+
+
+class FakeCounters:
+    """Counts what a test says."""
+
+    def __init__(self) -> None:
+        self.disk_bytes = self.major_faults = 0
+        self.off_cpu_s = 0.0
+
+    def read(self) -> Counts:
+        return Counts(self.disk_bytes, 0, self.major_faults, self.off_cpu_s)

@@ -9,7 +9,7 @@ import msgspec
 
 from octavo.core.config.load_config import LoadConfig
 from octavo.core.engine.client import Engine
-from octavo.core.engine.protocol import Finished, Generate, Sampling, Started, Text
+from octavo.core.engine.protocol import Finished, Generate, Load, Sampling, Started, Text
 from octavo.core.prompts.messages import Segment
 
 GREEDY = Sampling(temperature=0)
@@ -19,9 +19,8 @@ SMALL = LoadConfig(context=2048, threads=1)
 @contextlib.asynccontextmanager
 async def real_engine(model: Path, folder: Path, **config: object) -> AsyncIterator[Engine]:
     """Start a worker with one thread and a context of 2,048, and end it by its id."""
-    engine = Engine(
-        str(model), msgspec.structs.replace(SMALL, **config), folder / "worker.log", lambda _: None
-    )
+    load = Load(str(model), msgspec.structs.replace(SMALL, **config))
+    engine = Engine(load, folder / "worker.log", lambda _: None)
     try:
         async with asyncio.timeout(60):
             await engine.start()

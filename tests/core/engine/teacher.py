@@ -17,9 +17,11 @@ from numpy.typing import NDArray
 from octavo.core.config.load_config import LoadConfig
 from octavo.core.engine import llama
 from octavo.core.engine.log import EngineLog
+from octavo.core.engine.meter import Meter
 from octavo.core.engine.protocol import AnyReport, Generate
 from octavo.core.engine.scheduler import Scheduler
 from octavo.core.engine.slots import Work
+from octavo.core.memory.probe import OwnCounters
 
 Logits = NDArray[np.float32]
 WIDTHS: list[int] = []
@@ -54,7 +56,7 @@ def run(
         return pupils[int(work.request.request)]
 
     batch = llama.Batch(context.batch_limit)
-    scheduler = Scheduler(context, batch, words, config, make_sampler, reports.append)  # type: ignore[arg-type]
+    scheduler = Scheduler(context, batch, words, config, make_sampler, reports.append, Meter(OwnCounters()))  # type: ignore[arg-type]
     for number, prompt in enumerate(prompts):
         scheduler.submit(Generate(str(number), [], max_tokens=steps, ignore_end=True), prompt)
     while scheduler.has_work:

@@ -17,7 +17,7 @@ import pytest
 
 from octavo.core.config.load_config import FlashAttention, LoadConfig, LoadMode
 from octavo.core.engine.client import Engine
-from octavo.core.engine.protocol import Generate, Prefilled, Sampling, Started, Text
+from octavo.core.engine.protocol import Generate, Load, Prefilled, Sampling, Started, Text
 from octavo.core.errors import ContextLengthExceeded, InvalidRequest, LoadFailed, WorkerCrashed, WrongCpuBuild
 from octavo.core.prompts.messages import Segment
 from tests.core.engine.real_engine import GREEDY, ask, real_engine
@@ -260,7 +260,7 @@ def test_c08_c13_a_dying_worker_ends_its_streams_with_a_typed_error(
 def test_c09_a_load_that_is_called_off_ends_at_once(gemma: Path, tmp_path: Path) -> None:
     async def call_off() -> None:
         config = LoadConfig(context=32768, threads=1, load_mode=LoadMode.NONE)
-        engine = Engine(str(gemma), config, tmp_path / "log", lambda _: None)
+        engine = Engine(Load(str(gemma), config), tmp_path / "log", lambda _: None)
         task = asyncio.create_task(engine.start())
         await asyncio.sleep(0.3)
         pid, started = engine.pid, time.monotonic()

@@ -17,6 +17,7 @@ OURS = {
     "mixed_step": "test_scheduler.py",
     "ttl_s": "test_runtime_real.py",
     "overflow": "a later issue: chats",
+    "elastic": "test_elastic.py",
 }
 
 Effective = dict[str, str | int | float | bool]

@@ -8,6 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from octavo.core.config.load_config import LoadConfig
+from octavo.core.engine.meter import Meter
+from octavo.core.engine.pace import Pace
 from octavo.core.engine.protocol import (
     AnyReport,
     Failed,
@@ -19,8 +21,8 @@ from octavo.core.engine.protocol import (
     Started,
     Text,
 )
-from octavo.core.engine.scheduler import Pace, Scheduler
-from tests.core.engine.fake_context import FakeBatch, FakeContext, FakeSampler, FakeWords
+from octavo.core.engine.scheduler import Scheduler
+from tests.core.engine.fake_context import FakeBatch, FakeContext, FakeCounters, FakeSampler, FakeWords
 
 
 class Bench:
@@ -30,6 +32,7 @@ class Bench:
         self, context: FakeContext, scripts: dict[str, list[int]] | None = None, **config: object
     ) -> None:
         self.context = context
+        self.counters = FakeCounters()
         self.reports: list[AnyReport] = []
         self.samplers: list[FakeSampler] = []
         self._scripts = scripts or {}
@@ -41,6 +44,7 @@ class Bench:
             settings_,
             self._sampler,
             self.reports.append,  # type: ignore[arg-type]
+            Meter(self.counters),
         )
 
     def _sampler(self, work: object) -> FakeSampler:
@@ -314,7 +318,7 @@ def test_whatever_comes_every_request_gets_its_own_tokens(
         if length < cells:
             assert bench.tokens(f"r{number}") == [2 + (first - 2 + i) % 998 for i in range(made)]
             assert len(bench.of(f"r{number}", Finished)) == 1
-    assert bench.scheduler.figures().active == 0
+    assert bench.scheduler.figures(0, 0).active == 0
 
 
 def test_short_prompts_stay_below_an_attention_tile_together() -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import msgspec
 
-from octavo.core.memory.ledger import FILE_NAME, Entry, Ledger, actual_rows, anonymous_of, compare
+from octavo.core.memory.ledger import FILE_NAME, Entry, Ledger, actual_rows, compare
 from octavo.core.memory.rule import rule_of_thumb
 from octavo.core.memory.types import Components, Estimate
 from tests.core.memory.values import MB, estimated
@@ -49,6 +49,12 @@ def test_a_load_is_compared_part_by_part() -> None:
     assert found.actual.kv == round(49.5 * MIB)
     assert found.actual.weights_mapped == found.predicted.weights_mapped
     assert found.actual.runtime == (111 - 10) * MIB - round(51 * MIB)
+
+
+def test_where_private_memory_is_not_told_the_runtime_part_is_as_predicted() -> None:
+    found = compare(estimated(), LOG, 0)
+    assert found.actual.runtime == found.predicted.runtime
+    assert found.actual.kv == round(49.5 * MIB)
 
 
 def test_it_is_kept(tmp_path: Path) -> None:
@@ -99,13 +105,6 @@ def test_the_runtime_part_is_never_lowered(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path)
     ledger.note(entry(estimated(), runtime=-30 * MIB))
     assert ledger.corrected(estimated()) == estimated()
-
-
-def test_anonymous_bytes_of_a_process() -> None:
-    import os
-
-    assert anonymous_of(os.getpid()) > MIB
-    assert anonymous_of(None) == anonymous_of(1 << 30) == 0
 
 
 def test_the_rule_of_thumb_is_told_with_its_error(gemma: Path) -> None:

@@ -78,7 +78,7 @@ from pathlib import Path
 from octavo.core.config.paths import Home
 from octavo.core.config.settings import SettingsFile
 from octavo.core.engine.client import Engine
-from octavo.core.engine.protocol import Finished, Generate, Sampling
+from octavo.core.engine.protocol import Finished, Generate, Load, Sampling
 from octavo.core.library.catalog import Catalog
 from octavo.core.runtime.assess import Assessor
 
@@ -90,7 +90,7 @@ report = assessor.assess(model, said)
 too_much = assessor.assess(model, said | {"context": 4096})
 
 async def rates():
-    engine = Engine(str(path), report.estimate.config, home.root / "log", lambda share: None)
+    engine = Engine(Load(str(path), report.estimate.config), home.root / "log", lambda share: None)
     await engine.start()
     for _ in range(runs):
         command = Generate(engine.next_request(), [], tokens=[1, 5, 6], max_tokens=tokens, ignore_end=True,

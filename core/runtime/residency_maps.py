@@ -1,0 +1,165 @@
+"""Which pages of a loaded model's files are in memory, looked at now and then, and kept for ten minutes."""
+
+import asyncio
+import logging
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from octavo.core.errors import InvalidGguf, NoPageControl, SnapshotNotKept, UnreadableFile
+from octavo.core.gguf import read_model
+from octavo.core.memory.figures import LayerResidency, ResidencySummary
+from octavo.core.memory.layout import MapLayout
+from octavo.core.memory.weights import MAPPING_MODES
+from octavo.core.runtime.instance import Instance
+
+if TYPE_CHECKING:  # numpy is for who looks at a map
+    from octavo.core.memory.residency import Scanner, Snapshot
+    from octavo.core.memory.ring import Ring
+
+FRESH_S = 1.0
+
+_log = logging.getLogger(__name__)
+
+
+class ResidencyMap:
+    """The map of one instance; its file's header is read when somebody first asks."""
+
+    def __init__(self, instance: Instance) -> None:
+        self._instance = instance
+        self._looking: _Looking | None = None
+        self._layout: MapLayout | None = None
+        self._scanned_at = 0.0
+        self._is_closed = False
+        self._is_fault_told = False
+        self._turn = asyncio.Lock()
+
+    @property
+    def is_mapped(self) -> bool:
+        """Whether the weights are read through the page cache; else the map would tell nothing."""
+        return self._instance.resolved.config.load_mode in MAPPING_MODES
+
+    @property
+    def rest_s(self) -> float:
+        """Seconds to leave between two looks, so that they cost little."""
+        return self._looking.scanner.rest_s if self._looking else FRESH_S
+
+    def require_mapped(self) -> None:
+        """Raise ``NoPageControl`` for a model whose weights are private memory."""
+        if not self.is_mapped:
+            name = self._instance.name
+            raise NoPageControl(
+                f"The weights of {name} were read into private memory: no pages of its file are used.",
+                hint="Load it with load_mode mmap.",
+                model=self._instance.model.id,
+            )
+
+    async def layout(self) -> MapLayout:
+        """Give where the tensors lie. Raises what reading the header raises."""
+        async with self._turn:
+            if self._layout is None:
+                self._layout = await asyncio.to_thread(lambda: MapLayout.of(read_model(self._path)))
+            return self._layout
+
+    async def look(self, max_age_s: float) -> None:
+        """See that the newest snapshot is less than ``max_age_s`` old, where there is something to see."""
+        if not self.is_mapped:
+            return
+        try:
+            await self.newest(max_age_s)
+        except (InvalidGguf, UnreadableFile) as fault:  # it went away or was changed under the model
+            if not self._is_fault_told:
+                _log.warning("what is in memory of %s can't be seen: %s", self._instance.name, fault)
+            self._is_fault_told = True
+
+    async def newest(self, max_age_s: float = FRESH_S) -> "Snapshot":
+        """Give the newest snapshot, made now unless one is less than ``max_age_s`` old."""
+        self.require_mapped()
+        async with self._turn:
+            looking = self._looking
+            if looking is None:
+                looking = await asyncio.to_thread(_begin, self._path)
+                if self._is_closed:
+                    looking.scanner.close()
+                    return looking.newest
+                self._looking, self._layout = looking, looking.layout
+            elif time.monotonic() - self._scanned_at < max_age_s:
+                return looking.newest
+            else:
+                looking.newest = await asyncio.to_thread(looking.scanner.scan)
+            looking.ring.add(looking.newest)
+            self._scanned_at = time.monotonic()
+            return looking.newest
+
+    def kept(self, generation: int) -> "Snapshot":
+        """Give a snapshot of the last ten minutes. Raises ``SnapshotNotKept``."""
+        found = self._looking.ring.at(generation) if self._looking else None
+        if found is None:
+            raise SnapshotNotKept(
+                f"Snapshot {generation} of {self._instance.name} is not kept: they are for ten minutes.",
+                hint="Ask without a generation for the newest.",
+                generation=generation,
+            )
+        return found
+
+    def history(self) -> list[tuple[int, float]]:
+        """Give (generation, seconds since the epoch) of all that are kept, oldest first."""
+        return self._looking.ring.generations() if self._looking else []
+
+    def summary(self) -> ResidencySummary | None:
+        """Give the newest snapshot in short; None when nobody has looked yet."""
+        return self._looking.newest.summary() if self._looking else None
+
+    def by_layer(self) -> list[LayerResidency]:
+        """Give the newest snapshot by layer, what belongs to none first; empty when nobody looked."""
+        if self._looking is None or self._layout is None:
+            return []
+        return _by_layer(self._layout, self._looking.newest)
+
+    def close(self) -> None:
+        """Let go of the files and of all snapshots."""
+        self._is_closed = True
+        if self._looking is not None:
+            self._looking.scanner.close()
+            self._looking = None
+
+    @property
+    def _path(self) -> Path:
+        return Path(self._instance.model.path)
+
+
+@dataclass(slots=True)
+class _Looking:
+    """What it takes to look at a model's pages."""
+
+    layout: MapLayout
+    scanner: "Scanner"
+    ring: "Ring"
+    newest: "Snapshot"
+
+
+def _begin(path: Path) -> _Looking:
+    """Read where the tensors lie and look for the first time; blocks."""
+    from octavo.core.memory.residency import Scanner
+    from octavo.core.memory.ring import Ring
+
+    header = read_model(path)
+    layout = MapLayout.of(header)
+    scanner = Scanner(layout, [part.path for part in header.files if part.path is not None])
+    return _Looking(layout, scanner, Ring(), scanner.scan())
+
+
+def _by_layer(layout: MapLayout, snapshot: "Snapshot") -> list[LayerResidency]:
+    sums: dict[int | None, tuple[int, int, bool]] = {}
+    for tensor, resident in zip(layout.tensors, snapshot.tensor_bytes.tolist(), strict=True):
+        found, total, is_known = sums.get(tensor.layer, (0, 0, True))
+        sums[tensor.layer] = found + resident, total + tensor.nbytes, is_known and resident >= 0
+    return [
+        LayerResidency(layer=layer, resident_bytes=found if is_known else None, total_bytes=total)
+        for layer, (found, total, is_known) in sorted(sums.items(), key=lambda item: _order(item[0]))
+    ]
+
+
+def _order(layer: int | None) -> int:
+    return -1 if layer is None else layer
