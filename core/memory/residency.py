@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from octavo.core.memory.cells import CellSums
-from octavo.core.memory.figures import ResidencySummary
+from octavo.core.memory.figures import LayerResidency, ResidencySummary
 from octavo.core.memory.layout import MapLayout
 from octavo.core.memory.pages import CachedFile
 
@@ -42,15 +42,16 @@ class Snapshot:
     total_bytes: int
     reason: str = ""
 
-    def by_layer(self, layout: MapLayout) -> dict[int | None, float | None]:
-        """Give each layer's resident share, 0 to 1, or None; the layer None is what belongs to none."""
+    def by_layer(self, layout: MapLayout) -> list[LayerResidency]:
+        """Add up the tensors of each layer, what belongs to none first."""
         sums: dict[int | None, tuple[int, int, bool]] = {}
         for tensor, resident in zip(layout.tensors, self.tensor_bytes.tolist(), strict=True):
-            found, whole, known = sums.get(tensor.layer, (0, 0, True))
-            sums[tensor.layer] = found + resident, whole + tensor.nbytes, known and resident >= 0
-        return {
-            layer: found / (whole or 1) if known else None for layer, (found, whole, known) in sums.items()
-        }
+            found, total, is_known = sums.get(tensor.layer, (0, 0, True))
+            sums[tensor.layer] = found + resident, total + tensor.nbytes, is_known and resident >= 0
+        return [
+            LayerResidency(layer=layer, resident_bytes=found if is_known else None, total_bytes=total)
+            for layer, (found, total, is_known) in sorted(sums.items(), key=lambda item: _order(item[0]))
+        ]
 
     def summary(self) -> ResidencySummary:
         """Give the sums alone."""
@@ -63,8 +64,8 @@ class Snapshot:
         )
 
 
-def _share(found: int, whole: int, is_known: bool) -> float | None:
-    return found / (whole or 1) if is_known else None
+def _order(layer: int | None) -> int:
+    return -1 if layer is None else layer
 
 
 class Scanner:

@@ -115,7 +115,7 @@ class ResidencyMap:
         """Give the newest snapshot by layer, what belongs to none first; empty when nobody looked."""
         if self._looking is None or self._layout is None:
             return []
-        return _by_layer(self._layout, self._looking.newest)
+        return self._looking.newest.by_layer(self._layout)
 
     def close(self) -> None:
         """Let go of the files and of all snapshots."""
@@ -148,18 +148,3 @@ def _begin(path: Path) -> _Looking:
     layout = MapLayout.of(header)
     scanner = Scanner(layout, [part.path for part in header.files if part.path is not None])
     return _Looking(layout, scanner, Ring(), scanner.scan())
-
-
-def _by_layer(layout: MapLayout, snapshot: "Snapshot") -> list[LayerResidency]:
-    sums: dict[int | None, tuple[int, int, bool]] = {}
-    for tensor, resident in zip(layout.tensors, snapshot.tensor_bytes.tolist(), strict=True):
-        found, total, is_known = sums.get(tensor.layer, (0, 0, True))
-        sums[tensor.layer] = found + resident, total + tensor.nbytes, is_known and resident >= 0
-    return [
-        LayerResidency(layer=layer, resident_bytes=found if is_known else None, total_bytes=total)
-        for layer, (found, total, is_known) in sorted(sums.items(), key=lambda item: _order(item[0]))
-    ]
-
-
-def _order(layer: int | None) -> int:
-    return -1 if layer is None else layer
