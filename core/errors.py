@@ -15,8 +15,10 @@
     ├── MethodNotAllowed              405 method_not_allowed
     ├── Conflict                      409 conflict
     │   ├── TargetExists              409 target_exists
+    │   ├── ForeignFile               409 foreign_file
     │   └── InstanceBusy              409 instance_busy
     ├── UnreadableFile                422 unreadable_file
+    │   ├── FolderNotFound            422 folder_not_found
     │   └── InvalidGguf               422 invalid_gguf
     ├── Cancelled                     499 cancelled
     ├── LoadFailed                    500 load_failed
@@ -194,6 +196,85 @@ class NoPageControl(Conflict):
     code = "no_page_control"
 
 
+class HubUnreachable(OctavoError):
+    """The Hub can't be reached, or not now; details: ``endpoint``, ``retry_after_s``."""
+
+    code = "hub_unreachable"
+    status = 503
+    kind = "server_error"
+
+
+class HubOffline(HubUnreachable):
+    """The Hub was not asked, because the person, or HF_HUB_OFFLINE, says that we are offline."""
+
+    code = "hub_offline"
+
+
+class HubRateLimited(HubUnreachable):
+    """The Hub asks for a pause; details: ``retry_after_s``."""
+
+    code = "hub_rate_limited"
+    status = 429
+
+
+class HubRefused(OctavoError):
+    """The Hub wants a token, another one, or its terms accepted first; details: ``repo``, ``url``."""
+
+    code = "hub_refused"
+    status = 403
+    kind = "permission_error"
+
+
+class GatedRepository(HubRefused):
+    """The terms of a repository must be accepted on its page, and a token given."""
+
+    code = "gated_repository"
+
+
+class RepositoryNotFound(NotFound):
+    """No such repository, or a private one that the token does not open; details: ``repo``."""
+
+    code = "repository_not_found"
+
+
+class HubFileNotFound(NotFound):
+    """The repository has no such file or choice; details: ``repo``, ``candidates``."""
+
+    code = "hub_file_not_found"
+
+
+class DownloadNotFound(NotFound):
+    """There is no download of that id."""
+
+    code = "download_not_found"
+
+
+class DownloadFailed(OctavoError):
+    """What came is not what was announced; details: ``repo``, ``file``."""
+
+    code = "download_failed"
+    status = 502
+    kind = "server_error"
+
+
+class ChecksumMismatch(DownloadFailed):
+    """All bytes came, but their SHA-256 is not the published one; they were deleted."""
+
+    code = "checksum_mismatch"
+
+
+class FileChangedOnHub(DownloadFailed):
+    """The file on the Hub is not the one that the download began with."""
+
+    code = "file_changed_on_hub"
+
+
+class AlreadyDownloading(Conflict):
+    """Another process of this machine writes that very file; details: ``path``."""
+
+    code = "already_downloading"
+
+
 class UnreadableFile(OctavoError):
     """A file that can't be opened or read; details: ``path``."""
 
@@ -206,6 +287,18 @@ class InvalidGguf(UnreadableFile):
     """A file that is no sound GGUF; details: ``path``, ``fault``, ``offset`` (bytes)."""
 
     code = "invalid_gguf"
+
+
+class FolderNotFound(UnreadableFile):
+    """The folder that holds a model isn't there: unplugged, renamed, or a drive that doesn't answer."""
+
+    code = "folder_not_found"
+
+
+class ForeignFile(Conflict):
+    """The file belongs to another program and is only read; details: ``path``, ``owner``."""
+
+    code = "foreign_file"
 
 
 class Cancelled(OctavoError):

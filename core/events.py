@@ -10,6 +10,7 @@ from typing import Literal
 import msgspec
 
 from octavo.core.errors import ErrorReport
+from octavo.core.hub.types import Download
 from octavo.core.memory.figures import GivenBack, InstanceMemory, Pin, SystemFigures
 
 JsonValue = str | int | float | bool | None | list[float]
@@ -186,6 +187,29 @@ class PinChanged(Event, frozen=True, kw_only=True, tag="pin_changed"):
     pin: Pin | None
 
 
+class DownloadChanged(Event, frozen=True, kw_only=True, tag="download_changed"):
+    """A download began, went on, or ended; a running one is told at most four times a second."""
+
+    download: Download
+
+
+class ImportProgressed(Event, frozen=True, kw_only=True, tag="import_progressed"):
+    """``done_bytes`` of ``total_bytes`` of an import are at their new place; ``id`` is its client's name."""
+
+    source: str
+    done_bytes: int
+    total_bytes: int
+    id: str = ""
+
+
+class VerifyProgressed(Event, frozen=True, kw_only=True, tag="verify_progressed"):
+    """``done_bytes`` of ``total_bytes`` of a model were read to check it; at most four a second."""
+
+    model: str
+    done_bytes: int
+    total_bytes: int
+
+
 AnyEvent = (
     LoadStarted
     | LoadProgressed
@@ -203,6 +227,9 @@ AnyEvent = (
     | MemoryGivenBack
     | WarmProgressed
     | PinChanged
+    | DownloadChanged
+    | ImportProgressed
+    | VerifyProgressed
 )
 
 Publish = Callable[[AnyEvent], None]

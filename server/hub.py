@@ -10,21 +10,31 @@ import msgspec
 from octavo.core.events import (
     AnyEvent,
     ChatChanged,
+    DownloadChanged,
     FiguresSampled,
+    ImportProgressed,
     LoadProgressed,
     MemoryGivenBack,
     MemorySampled,
     PinChanged,
     SettingsChanged,
+    VerifyProgressed,
     WarmProgressed,
 )
 
 QUEUE_LIMIT = 256
 
 # what a newer event of the same kind makes worthless
-_FLEETING = (FiguresSampled, LoadProgressed, MemorySampled, WarmProgressed)
+_FLEETING = (
+    FiguresSampled,
+    ImportProgressed,
+    LoadProgressed,
+    MemorySampled,
+    VerifyProgressed,
+    WarmProgressed,
+)
 # what concerns the person at this machine, not the clients of the public port
-PRIVATE = (ChatChanged, SettingsChanged)
+PRIVATE = (ChatChanged, DownloadChanged, ImportProgressed, SettingsChanged, VerifyProgressed)
 # what a stream of memory tells
 MEMORY = (MemorySampled, MemoryGivenBack, WarmProgressed, PinChanged)
 

@@ -1,4 +1,4 @@
-"""Bring files into the library, for the route and for the command line alike."""
+"""Bring models into the library, for the route and for the command line alike."""
 
 import logging
 import os
@@ -6,13 +6,19 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TypeVar
 
+import msgspec
+
 from octavo.core.client.types import ImportAnswer, ImportedFile, ImportFailure
 from octavo.core.config.paths import Home
-from octavo.core.errors import InvalidRequest, OctavoError, UnreadableFile
+from octavo.core.errors import Cancelled, InvalidRequest, OctavoError
 from octavo.core.gguf import printable
 from octavo.core.library import Catalog, ImportMode, ImportPlan, plan_import, run_import
+from octavo.core.library.importer import remove_shared
 from octavo.core.library.places import split_place
-from octavo.core.library.transfer import remove_leftovers
+from octavo.core.library.plans import PlannedFile, ProposeFromHub
+from octavo.core.library.staging import finish_interrupted
+from octavo.core.library.transfer import Cancel, Progress
+from octavo.core.library.units import sources_below
 
 STARTER_VARIABLE = "OCTAVO_STARTER_MODEL"
 STARTER_PLACE = "HuggingFaceTB/SmolLM2-135M-Instruct"
@@ -22,30 +28,125 @@ Item = TypeVar("Item")
 _log = logging.getLogger(__name__)
 
 
-def import_path(
-    home: Home, path: Path, repo: str | None = None, mode: str | None = None, dry_run: bool = False
-) -> ImportAnswer:
-    """Import a file, or all GGUF files of a folder; all are checked before the first is touched.
+class ImportWish(msgspec.Struct):
+    """What to bring into the library, and how.
 
-    What fails in a folder is told in ``failures`` while the others go on; a single file's failure is raised.
+    ``path`` is a file, any part of a split model, or a folder. ``projector`` is taken instead of the one
+    beside the model, and none where ``with_projector`` is false. ``look_up`` asks the Hub where the file is
+    from. ``id``, any text, is what the import is called in events, and when it is called off.
     """
-    chosen = import_mode(mode)
-    if repo:
-        split_place(repo)  # a place that can't be is no file's own failure
-    attempts = _Attempts(keeps=path.expanduser().is_dir())
-    plans = attempts.each(
-        _sources(path), lambda source: plan_import(source, home.models, repo, chosen), lambda source: source
-    )
-    if not dry_run:
-        plans = attempts.each(plans, _run, lambda plan: plan.source)
+
+    path: str
+    repo: str | None = None
+    mode: str | None = None
+    dry_run: bool | None = None
+    projector: str | None = None
+    with_projector: bool | None = None
+    look_up: bool | None = None
+    id: str | None = None
+
+
+def import_path(
+    home: Home,
+    wish: ImportWish,
+    progress: Progress | None = None,
+    cancelled: Cancel | None = None,
+    propose_from_hub: ProposeFromHub | None = None,
+) -> ImportAnswer:
+    """Import a model, or all models of a folder; all are checked before the first is touched.
+
+    What fails in a folder is told in ``failures`` while the others go on; a single model's failure is raised.
+    A split model and its projector are one: all or nothing. What a killed import left is settled first.
+    """
+    path = Path(wish.path).expanduser()
+    planner = _Planner(home, wish, propose_from_hub if wish.look_up else None)
+    finished = {} if wish.dry_run else finish_interrupted(home.models)
+    attempts = _Attempts(keeps=path.is_dir())
+    plans = attempts.each(_sources(path, finished), planner.plan, lambda source: source)
+    if not wish.dry_run:
+        runner = _Runner(plans, progress or _silent, cancelled or _never)
+        plans = attempts.each(plans, runner.run, lambda plan: plan.source)
+        if path.is_dir() and not attempts.failures:
+            remove_shared(plans)
     return ImportAnswer(
         mode=", ".join(sorted({plan.mode.value for plan in plans})),
-        dry_run=dry_run,
+        dry_run=bool(wish.dry_run),
         models=sorted({f"{plan.publisher}/{plan.model}" for plan in plans}),
-        files=[_file(plan) for plan in plans],
-        notes=[f"{plan.sentence} ({plan.reason})." for plan in plans],
+        files=[_told(plan, file) for plan in plans for file in plan.files],
+        notes=[f"{file.sentence} ({plan.reason})." for plan in plans for file in plan.files],
         failures=attempts.failures,
     )
+
+
+class _Planner:
+    """Plans one model after the other; what the earlier ones need is not free for the later ones."""
+
+    def __init__(self, home: Home, wish: ImportWish, propose_from_hub: ProposeFromHub | None) -> None:
+        self._root = home.models
+        self._mode = import_mode(wish.mode)
+        self._wish = wish
+        self._propose_from_hub = propose_from_hub
+        self._beside_bytes = 0
+        if wish.look_up and propose_from_hub is None:
+            raise InvalidRequest(
+                "The Hub can't be asked from here.",
+                hint="Name the place: --repo publisher/model.",
+                param="look_up",
+            )
+        if wish.repo:
+            split_place(wish.repo)  # a place that can't be is no file's own failure
+        if wish.projector and Path(wish.path).expanduser().is_dir():
+            raise InvalidRequest(
+                "A projector can be named for one model only.", hint="Import its model by itself."
+            )
+
+    def plan(self, source: Path) -> ImportPlan:
+        """Plan one; raises what ``plan_import`` does."""
+        plan = plan_import(
+            source,
+            self._root,
+            self._wish.repo,
+            self._mode,
+            with_projector=self._wish.with_projector is not False,
+            projector=Path(self._wish.projector) if self._wish.projector else None,
+            propose_from_hub=self._propose_from_hub,
+            beside_bytes=self._beside_bytes,
+        )
+        self._beside_bytes += plan.needed_bytes
+        return plan
+
+
+class _Runner:
+    """Runs one plan after the other; counts the bytes of all of them."""
+
+    def __init__(self, plans: list[ImportPlan], progress: Progress, cancelled: Cancel) -> None:
+        self._total = sum(_left(plan) for plan in plans)
+        self._done = 0
+        self._count = len(plans)
+        self._models: list[str] = []
+        self._progress = progress
+        self._cancelled = cancelled
+
+    def run(self, plan: ImportPlan) -> ImportPlan:
+        """Run one; raises what ``run_import`` does."""
+        try:
+            run_import(plan, self._tell, self._cancelled)
+        except Cancelled as error:
+            raise self._told(error) from error
+        self._done += _left(plan)
+        self._models.append(f"{plan.publisher}/{plan.model}")
+        return plan
+
+    def _tell(self, done: int, _total: int) -> None:
+        self._progress(self._done + done, self._total)
+
+    def _told(self, error: Cancelled) -> Cancelled:
+        if not self._models:
+            return error
+        return Cancelled(
+            f"The import was cancelled; {len(self._models)} of {self._count} models are in the library.",
+            models=list(self._models),
+        )
 
 
 class _Attempts:
@@ -63,15 +164,10 @@ class _Attempts:
             try:
                 done.append(step(item))
             except OctavoError as error:
-                if not self._keeps:
+                if not self._keeps or isinstance(error, Cancelled):
                     raise
                 self.failures.append(ImportFailure(printable(source(item)), error.report()))
         return done
-
-
-def _run(plan: ImportPlan) -> ImportPlan:
-    run_import(plan)
-    return plan
 
 
 def import_mode(name: str | None) -> ImportMode | None:
@@ -86,8 +182,8 @@ def import_mode(name: str | None) -> ImportMode | None:
 
 
 def tidy_and_adopt(home: Home, catalog: Catalog) -> None:
-    """Remove what killed imports left behind, then take the starter model into an empty library."""
-    remove_leftovers(home.models, below=True)
+    """Finish or undo what killed imports left behind, then take the starter model into an empty library."""
+    finish_interrupted(home.models)
     adopt_starter(home, catalog)
 
 
@@ -98,7 +194,7 @@ def adopt_starter(home: Home, catalog: Catalog) -> None:
         return
     for mode in (ImportMode.HARD_LINK, ImportMode.COPY):
         try:
-            run_import(plan_import(Path(named), home.models, STARTER_PLACE, mode))
+            run_import(plan_import(Path(named), home.models, STARTER_PLACE, mode, with_projector=False))
         except OctavoError as error:
             _log.warning("the starter model can't be taken in by %s: %s", mode.value, error)
         else:
@@ -106,15 +202,33 @@ def adopt_starter(home: Home, catalog: Catalog) -> None:
             return
 
 
-def _sources(path: Path) -> list[Path]:
-    path = path.expanduser()
-    if not path.is_dir():
-        return [path]
-    found = sorted(entry for entry in path.rglob("*") if entry.suffix.lower() == ".gguf" and entry.is_file())
-    if not found:
-        raise UnreadableFile(f"There is no .gguf file in {printable(path)}.", path=printable(path))
-    return found
+def _sources(path: Path, finished: dict[Path, Path]) -> list[Path]:
+    """Give a file of each model; a source whose interrupted move was just finished is where it came to."""
+    if path.is_dir():
+        models, others = sources_below(path)
+        return [*models, *others]
+    absolute = Path(os.path.abspath(path))
+    return [path if os.path.lexists(path) else finished.get(absolute, path)]
 
 
-def _file(plan: ImportPlan) -> ImportedFile:
-    return ImportedFile(printable(plan.source), printable(plan.target), plan.size_bytes, plan.present)
+def _told(plan: ImportPlan, file: PlannedFile) -> ImportedFile:
+    return ImportedFile(
+        source=printable(file.source),
+        target=printable(file.target),
+        size_bytes=file.size_bytes,
+        present=file.present,
+        model=f"{plan.publisher}/{plan.model}",
+        mode=file.mode.value,
+    )
+
+
+def _left(plan: ImportPlan) -> int:
+    return sum(file.size_bytes for file in plan.files if not file.present)
+
+
+def _silent(done: int, total: int) -> None:
+    """Report nothing."""
+
+
+def _never() -> bool:
+    return False

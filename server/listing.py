@@ -6,26 +6,32 @@ from octavo.core.events import LibraryChanged
 from octavo.core.library.models import Model
 from octavo.server.studio import Studio
 
-_Seen = set[tuple[str, int, int]]
-
 
 async def listed(studio: Studio) -> list[Model]:
     """List all rows, at most a second old: also files that came or went by hand."""
-    before, models = await asyncio.to_thread(_looked, studio)
-    if _seen(before) != _seen(models):
-        studio.hub.publish(LibraryChanged(models=len(models)))
+    models = await asyncio.to_thread(_looked, studio)
+    tell_changes(studio)
     return models
 
 
 async def tell_library(studio: Studio) -> None:
     """Read the library anew and tell everyone how many models there are."""
-    models = await asyncio.to_thread(studio.catalog.refresh)
-    studio.hub.publish(LibraryChanged(models=len(models)))
+    await asyncio.to_thread(studio.catalog.refresh)
+    studio.told_library = -1
+    tell_changes(studio)
 
 
-def _looked(studio: Studio) -> tuple[list[Model], list[Model]]:
-    return studio.catalog.models(), studio.catalog.fresh()
+def tell_changes(studio: Studio) -> None:
+    """Tell everyone when the rows are others than those that were told last; called on the event loop."""
+    generation = studio.catalog.generation
+    if generation != studio.told_library:
+        studio.told_library = generation
+        studio.hub.publish(LibraryChanged(models=len(studio.catalog.models())))
 
 
-def _seen(models: list[Model]) -> _Seen:
-    return {(model.id, model.size_bytes, model.modified_ns) for model in models}
+def _looked(studio: Studio) -> list[Model]:
+    if studio.told_library == 0:
+        # the first look of all is no change
+        studio.catalog.models()
+        studio.told_library = studio.catalog.generation
+    return studio.catalog.fresh()

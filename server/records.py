@@ -35,9 +35,15 @@ def model_record(model: Model, loaded: list[LoadedInstance]) -> ModelRecord:
         params_string=_parameters(facts),
         loaded_instances=loaded,
         max_context_length=(facts.context_length if facts else None) or 0,
-        capabilities=_capabilities(facts),
+        capabilities=_capabilities(model),
         path=printable(model.path),
         fault=model.fault.message if model.fault else None,
+        is_offline=model.is_offline,
+        source=model.source,
+        files=[printable(path) for path in model.files],
+        projector=printable(model.projector.path) if model.projector else None,
+        layers=(facts.layers if facts else None) or 0,
+        modified_at=model.modified_ns / 1e9,
     )
 
 
@@ -50,6 +56,7 @@ def _parameters(facts: Description | None) -> str:
     return f"{billions:.1f}B" if billions >= 1 else f"{billions * 1000:.0f}M"
 
 
-def _capabilities(facts: Description | None) -> Capabilities:
+def _capabilities(model: Model) -> Capabilities:
+    facts = model.description
     template = (facts.chat_template if facts else None) or ""
-    return Capabilities(trained_for_tool_use="tools" in template)
+    return Capabilities(vision=model.sees_images, trained_for_tool_use="tools" in template)

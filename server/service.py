@@ -8,7 +8,6 @@ import signal
 import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator
-from pathlib import Path
 from types import FrameType
 
 import msgspec
@@ -26,9 +25,11 @@ from octavo.core.runtime.replies import Replies
 from octavo.core.runtime.runtime import Runtime
 from octavo.server.app import create_app
 from octavo.server.doors import ControlDoor
+from octavo.server.downloading import make_downloads
 from octavo.server.hub import Hub
 from octavo.server.imports import tidy_and_adopt
 from octavo.server.leases import Leases, grace_s, nobody_needs
+from octavo.server.library_watch import watch_library
 from octavo.server.listener import Listener
 from octavo.server.lock import ServiceLock
 from octavo.server.log import log_to
@@ -63,22 +64,25 @@ class Service:
         ``begun`` is called once the control door is open; what it raises ends the service and comes out here.
         """
         studio, app = await self._compose()
+        watch = watch_library(studio)
         with _stop_signals(self._stopping.set):
             control: Listener | None = None
             try:
                 await studio.runtime.start()
                 await asyncio.to_thread(tidy_and_adopt, self._home, studio.catalog)
+                watch.start()
+                await studio.downloads.start()
                 control, door = await self._open_control(app)
                 await self._begin(studio, begun)
                 await self._until_over(lambda: holders(studio, door))
             finally:
                 await self._close(studio, control)
+                await asyncio.to_thread(watch.close)
 
     async def _compose(self) -> tuple[Studio, FastAPI]:
         settings = SettingsFile(self._home.settings)
         hub = Hub()
-        roots = [self._home.models, *(Path(name).expanduser() for name in settings.current.library.folders)]
-        catalog = Catalog(roots, self._home.cache / "catalog.msgpack")
+        catalog = Catalog.of_home(self._home, lambda: settings.current.library)
         chats = await asyncio.to_thread(ChatStore.open, self._home.database)
         runtime = self._make_runtime(self._home, catalog, settings, hub.publish)
         replies = Replies(runtime, chats, hub.publish)
@@ -86,6 +90,7 @@ class Service:
         public = PublicPort(lambda: app, hub.publish, PortOptions(port.host, port.port))
         stop = self._stopping.set
         studio = Studio(self._home, settings, catalog, runtime, chats, replies, hub, Leases(), public, stop)
+        studio.downloads = make_downloads(studio)
         app = create_app(studio)
         return studio, app
 
@@ -121,12 +126,15 @@ class Service:
         """Refuse what is new, wait a little for what runs, end the workers, and leave nothing behind."""
         # who starts a service now waits for this one's end instead of taking it for a running one
         self._home.endpoint.unlink(missing_ok=True)
+        studio.imports.close()
         studio.hub.close()
         doors = asyncio.create_task(_close_doors(studio, control), name="closing doors")
         await asyncio.wait({doors}, timeout=FINISH_S)
         await _in_time(studio.replies.close(), "the replies")
+        await _in_time(studio.downloads.close(), "the downloads")
         await _in_time(studio.runtime.close(), "the workers")
         await asyncio.gather(doors, return_exceptions=True)
+        await _in_time(studio.hub_reach.client.aclose(), "the connections to the Hub")
         await _in_time(studio.chats.close(), "the chats")
         if control is not None:
             self._home.control_socket.unlink(missing_ok=True)
@@ -151,6 +159,7 @@ def holders(studio: Studio, door: ControlDoor) -> list[str]:
     found = studio.leases.kinds()
     found += ["public port"] if studio.public.status.is_on else []
     found += ["request"] * door.in_flight
+    found += [f"download {download.id}" for download in studio.downloads.live()]
     kept = [status for status in studio.runtime.instances() if status.stays and status.state != "crashed"]
     return found + [f"model {status.instance}" for status in kept]
 

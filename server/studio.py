@@ -10,12 +10,15 @@ from fastapi import Request
 from octavo.core.chats.store import ChatStore
 from octavo.core.config.paths import Home
 from octavo.core.config.settings import SettingsFile
+from octavo.core.hub.downloads.queue import Downloads
 from octavo.core.library.catalog import Catalog
 from octavo.core.runtime.replies import Replies
 from octavo.core.runtime.runtime import Runtime
 from octavo.server.hub import Hub
+from octavo.server.hub_reach import HubReach
 from octavo.server.leases import Leases
 from octavo.server.public import PublicPort
+from octavo.server.running_imports import RunningImports
 
 
 @dataclass(slots=True)
@@ -32,7 +35,15 @@ class Studio:
     leases: Leases
     public: PublicPort
     stop: Callable[[], None]
+    hub_reach: HubReach = field(init=False)
+    downloads: Downloads = field(init=False)  # made by the service
+    imports: RunningImports = field(default_factory=RunningImports)
     changing_settings: asyncio.Lock = field(default_factory=asyncio.Lock)
+    told_library: int = 0  # the generation of the catalog that everyone was told of last
+
+    def __post_init__(self) -> None:
+        """Put together what only these parts make."""
+        self.hub_reach = HubReach(self.home, self.settings, lambda: self.runtime.assessor)
 
 
 def studio_of(request: Request) -> Studio:

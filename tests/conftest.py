@@ -51,6 +51,12 @@ def no_home_of_a_person() -> Iterator[None]:
     """Keep every test, also one that asks for nothing, away from the data of whoever runs it."""
     with short_folder() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setenv("OCTAVO_HOME", str(folder))
+        # the models of other programs, and the trash, are those of nobody
+        for variable in ("HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME", "HF_HOME", "OLLAMA_MODELS"):
+            patch.setenv(variable, str(folder / "person" / variable.lower()))
+        (folder / "person" / "home").mkdir(parents=True)
+        for variable in ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"):
+            patch.delenv(variable, raising=False)
         patch.delenv("OCTAVO_STARTER_MODEL", raising=False)
         yield
 

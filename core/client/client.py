@@ -12,7 +12,10 @@ import msgspec
 
 from octavo.core.chats.types import Chat, ChatSummary, ReplyEvent, ReplyStarted
 from octavo.core.client import wire
+from octavo.core.client.downloads import DownloadCalls
 from octavo.core.client.endpoint import open_http, read_endpoint, unavailable
+from octavo.core.client.hub import HubCalls
+from octavo.core.client.library import LibraryCalls
 from octavo.core.client.start import StartedService
 from octavo.core.client.stream import event_bytes
 from octavo.core.client.types import (
@@ -24,8 +27,6 @@ from octavo.core.client.types import (
     LoadAnswer,
     MemoryAnswer,
     MemoryEvent,
-    ModelList,
-    ModelRecord,
     PinAnswer,
     ServerStatus,
     StreamEvent,
@@ -43,7 +44,7 @@ START_POLL_S = 0.05
 NOT_MODIFIED = 304
 
 
-class ServiceClient:
+class ServiceClient(DownloadCalls, HubCalls, LibraryCalls):
     """Talks to the service; every method raises the same ``OctavoError`` that the service raised.
 
     A client belongs to the event loop that it was made in. A lost connection is ``ServiceUnavailable``.
@@ -96,10 +97,6 @@ class ServiceClient:
         """Ask for a sign of life."""
         return await self._ask("GET", "/health", Health)
 
-    async def models(self) -> list[ModelRecord]:
-        """List the library."""
-        return (await self._ask("GET", "/api/v1/models", ModelList)).models
-
     async def load(
         self,
         model: str,
@@ -140,11 +137,23 @@ class ServiceClient:
         return await self._ask("POST", "/api/v1/models/unload", UnloadAnswer, {"instance_id": instance})
 
     async def import_model(
-        self, path: str, repo: str | None = None, mode: str | None = None, dry_run: bool = False
+        self,
+        path: str,
+        repo: str | None = None,
+        mode: str | None = None,
+        dry_run: bool = False,
+        **options: object,
     ) -> ImportAnswer:
-        """Bring a file or a folder into the library; the service moves it."""
-        body = {"path": path, "repo": repo, "mode": mode, "dry_run": dry_run}
+        """Bring a model or a folder into the library; the service moves it. Cancelling the call cancels that.
+
+        Options are ``projector``, ``with_projector``, ``look_up`` and ``id``.
+        """
+        body = {**options, "path": path, "repo": repo, "mode": mode, "dry_run": dry_run}
         return await self._ask("POST", "/api/v1/models/import", ImportAnswer, body)
+
+    async def cancel_import(self, name: str) -> None:
+        """Call off the imports of that ``id``; their own calls then raise ``Cancelled``, or were done."""
+        await self._ask("POST", f"/api/v1/models/import/{_part(name)}/cancel", dict[str, Any], {})
 
     async def instances(self) -> list[InstanceStatus]:
         """List what is loaded or loading."""

@@ -7,6 +7,9 @@ import msgspec
 from octavo.core.config.load_config import LoadConfig
 from octavo.core.errors import ErrorReport
 from octavo.core.events import AnyEvent, JsonValue, MemoryGivenBack, MemorySampled, PinChanged, WarmProgressed
+from octavo.core.hub.tokens import TokenPlace
+from octavo.core.hub.types import Download
+from octavo.core.library.verify import VerifiedFile
 from octavo.core.memory.figures import MemoryDetail, Pin, SystemFigures
 from octavo.core.memory.ledger import Entry
 from octavo.core.memory.rule import RuleOfThumb
@@ -64,7 +67,14 @@ class Capabilities(msgspec.Struct, frozen=True):
 
 
 class ModelRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A model of the library in LM Studio's v1 shape; ``path`` and ``fault`` (why not usable) are ours."""
+    """A model of the library in LM Studio's v1 shape; the fields from ``path`` on are ours.
+
+    ``fault`` says why it isn't usable. ``is_offline``: its folder isn't there now (an unplugged drive).
+    ``source`` says whose folder it is in: ``octavo``, ``folder`` (named by the person), ``lm_studio``,
+    ``hugging_face``, ``ollama``. ``files`` are all its parts, ``projector`` its image or audio part, whose
+    bytes are not in ``size_bytes``; ``layers`` is 0 where the header tells none; ``modified_at`` is in
+    seconds since the epoch.
+    """
 
     type: str = "llm"
     publisher: str
@@ -80,6 +90,12 @@ class ModelRecord(msgspec.Struct, frozen=True, kw_only=True):
     capabilities: Capabilities = Capabilities()
     path: str
     fault: str | None = None
+    is_offline: bool = False
+    source: str = "octavo"
+    files: list[str] = []
+    projector: str | None = None
+    layers: int = 0
+    modified_at: float = 0.0
 
 
 class ShownModel(ModelRecord, frozen=True, kw_only=True):
@@ -92,6 +108,14 @@ class ModelList(msgspec.Struct, frozen=True):
     """The library."""
 
     models: list[ModelRecord]
+
+
+class VerifyAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of reading a model whole; ``is_sound``: no file of it is damaged, changed or unreadable."""
+
+    model: str
+    is_sound: bool
+    files: list[VerifiedFile]
 
 
 class LoadAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -141,6 +165,23 @@ class EstimateAnswer(msgspec.Struct, frozen=True, kw_only=True):
     rule_of_thumb: RuleOfThumb | msgspec.UnsetType = msgspec.UNSET
 
 
+class HubStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """How the Hub is reached; ``account`` is the token's, when it was asked for."""
+
+    endpoint: str
+    is_offline: bool
+    uses_proxy: bool = False
+    token: TokenPlace
+    account: str | None = None
+
+
+class TokenAnswer(msgspec.Struct, frozen=True):
+    """Where the Hub's token is now; ``account`` is whose it is, None where the Hub could not be asked."""
+
+    token: TokenPlace
+    account: str | None = None
+
+
 class UnloadAnswer(msgspec.Struct, frozen=True):
     """A model was unloaded; ``came_back`` says whether all its memory did."""
 
@@ -171,12 +212,17 @@ class PinAnswer(msgspec.Struct, frozen=True):
 
 
 class ImportedFile(msgspec.Struct, frozen=True):
-    """A file that an import moves, copies or links, or has; ``present`` tells that it was there already."""
+    """A file that an import moves, copies or links, or has; ``present`` tells that it was there already.
+
+    Files of one ``model`` (publisher/model) belong together: the parts of a split model, and its projector.
+    """
 
     source: str
     target: str
     size_bytes: int
     present: bool = False
+    model: str = ""
+    mode: str = ""
 
 
 class ImportFailure(msgspec.Struct, frozen=True):
@@ -229,3 +275,24 @@ class ChatPiece(msgspec.Struct, frozen=True):
     finish_reason: str | None = None
     usage: Usage | None = None
     model: str = ""
+
+
+DownloadStatus = Literal["downloading", "paused", "completed", "failed", "already_downloaded"]
+
+
+class DownloadAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """A download in LM Studio's shape; ``download`` is all that we know of it, None where none was needed."""
+
+    job_id: str | None = None
+    status: DownloadStatus
+    total_size_bytes: int
+    downloaded_bytes: int | None = None
+    bytes_per_second: float | None = None
+    started_at: str | None = None
+    download: Download | None = None
+
+
+class DownloadList(msgspec.Struct, frozen=True):
+    """All downloads, the oldest first."""
+
+    downloads: list[Download]

@@ -45,9 +45,18 @@ class Server(Group):
 
 
 class Library(Group):
-    """Where models are looked for besides Octavo's own folder; these are never written."""
+    """Where models are looked for besides Octavo's own folder; these are read in place.
+
+    Nothing is ever written to another program's folder; in one that the person named, nothing but the
+    deletion of a model that is asked for.
+    """
 
     folders: tuple[str, ...] = Field((), title="Model folders")
+    lm_studio: bool = Field(True, title="LM Studio", description="Show the models of LM Studio.")
+    hugging_face: bool = Field(
+        True, title="Hugging Face", description="Show the models of the Hugging Face cache."
+    )
+    ollama: bool = Field(True, title="Ollama", description="Show the models of Ollama.")
 
 
 class Loading(Group):
@@ -79,6 +88,25 @@ class Memory(Group):
     )
 
 
+class Hub(Group):
+    """How models are found and downloaded; the environment (HF_ENDPOINT, HTTPS_PROXY …) comes before it."""
+
+    endpoint: str = Field(
+        "https://huggingface.co",
+        pattern=r"^https?://[^\s/]\S*$",
+        title="Hub",
+        description="Or a mirror of it.",
+    )
+    offline: bool = Field(False, title="Offline", description="Nothing is asked of the Hub.")
+    proxy: str = Field("", pattern=r"^\S*$", title="Proxy", description="http://host:port; empty is none.")
+    bytes_per_s: int = Field(
+        0, ge=0, title="Limit", description="Bytes per second of all downloads together; 0 is no limit."
+    )
+    agents_may_download: bool = Field(
+        False, title="Agents may download", description="Lets in downloads on the public port, too."
+    )
+
+
 class Settings(Group):
     """All preferences."""
 
@@ -88,6 +116,7 @@ class Settings(Group):
     library: Library = Library()
     loading: Loading = Loading()
     memory: Memory = Memory()
+    hub: Hub = Hub()
 
 
 class SettingsFile:

@@ -16,8 +16,8 @@ Part = tuple[int, int, int]
 class CellPool:
     """The cells that sequences share; positions of a sequence are 0, 1, 2 …
 
-    ``is_sure`` is False once a decode was broken off where the placing can't be known; a pool that is emptied
-    begins anew.
+    ``peak`` is one more than the highest cell that was written since it was last set back. ``is_sure`` is
+    False once a decode was broken off where the placing can't be known; a pool that is emptied begins anew.
     """
 
     def __init__(self, size: int, micro_batch: int) -> None:
@@ -27,7 +27,7 @@ class CellPool:
         self._uses = array("H", bytes(2 * size))  # how many sequences use a cell
         self._held: dict[int, array[int]] = {}
         self._head = 0
-        self.used = 0
+        self.used = self.peak = 0
         self.is_sure = True
         self._shared: dict[int, int] = {}
 
@@ -105,6 +105,7 @@ class CellPool:
             self.used += 1
             held.append(free)
             cell = free + 1
+            self.peak = max(self.peak, cell)
         self._head = cell
         return has_wrapped
 

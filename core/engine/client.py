@@ -70,6 +70,7 @@ class Engine:
         self._is_stopping = False
         self._log: list[str] = []
         self.figures: Figures | None = None
+        self.figures_at = 0.0
         self.idle_at: dict[str, float] = {}
         self.on_death: Callable[[OctavoError], None] | None = None
         self.on_given_back: Callable[[GaveBack], None] | None = None
@@ -238,7 +239,7 @@ class Engine:
                 if not self._ready.done():
                     self._ready.set_exception(from_report(report.error))
             case Figures():
-                self.figures = report
+                self.figures, self.figures_at = report, time.monotonic()
             case SlotIdle():
                 self._note_idle(report.request)
             case GaveBack():

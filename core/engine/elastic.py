@@ -95,15 +95,16 @@ class Elastic:
         self, kind: GivenBackKind, what: str, places: Sequence[TensorPlace], *, is_final: bool
     ) -> None:
         """Take pages out of this process's map; finally also out of the page cache."""
-        before = _mapped_bytes()
-        for pages in self._ranges(places):
+        before, ranges = _mapped_bytes(), self._ranges(places)
+        for pages in ranges:
             for address, length in self.maps.spans(pages):
                 madvise.advise(address, length, madvise.DONTNEED)
                 if kind == "unread_tensors":  # a row is needed, not what the kernel would read ahead
                     madvise.advise(address, length, madvise.RANDOM)
             if is_final:
                 drop(self.maps, pages)
-        freed = before - _mapped_bytes()
+        # a large folio leaves the map as a whole, and the pages beside come back at their next use
+        freed = min(before - _mapped_bytes(), sum(pages.stop - pages.start for pages in ranges))
         if freed >= MIB:
             self._tell(GaveBack(kind, freed, f"{_mib(freed)} of {what}"))
 
@@ -116,8 +117,7 @@ class Elastic:
                 merged[-1] = PageRange(file=last.file, start=last.start, stop=place.stop)
             else:
                 merged.append(PageRange(file=place.file, start=place.start, stop=place.stop))
-        sizes = [os.stat(file).st_size for file in self.maps.files]
-        whole = [inward(pages, sizes[pages.file]) for pages in merged]
+        whole = [inward(pages, self.maps.size(pages.file)) for pages in merged]
         return [pages for pages in whole if pages.start < pages.stop]
 
 

@@ -65,18 +65,18 @@ class KvTail:
         self._grow()
         if self.reason or not all(pool.is_sure for pool in self._pools):
             return 0
-        if self._went_astray():
-            self.reason = ASTRAY
-            return 0
         spans = [span for stream in range(len(self._pools)) for span in self._spans(stream)]
         freed = sum(stop - start for start, stop in spans)
         if freed < WORTH_BYTES:
+            return 0
+        if self._went_astray():
+            self.reason = ASTRAY
             return 0
         for start, stop in spans:
             madvise.advise(start, stop - start, madvise.NOHUGEPAGE)  # else a row brings 2 MiB back
             madvise.advise(start, stop - start, madvise.DONTNEED)
         self._committed = [
-            min(committed, self._kept(pool))
+            min(committed, _padded(pool.high_water, pool.size))
             for pool, committed in zip(self._pools, self._committed, strict=True)
         ]
         return freed
@@ -91,9 +91,10 @@ class KvTail:
         return NOT_PRIVATE
 
     def _grow(self) -> None:
-        """Cells that were written have memory again."""
+        """Cells that were written since the last look have memory again, also those that are free by now."""
         for stream, pool in enumerate(self._pools):
-            self._committed[stream] = max(self._committed[stream], self._kept(pool))
+            self._committed[stream] = max(self._committed[stream], _padded(pool.peak, pool.size))
+            pool.peak = pool.high_water
 
     def _went_astray(self) -> bool:
         """Tell whether a page has memory that no cell in use explains: then the placing is not understood."""
@@ -104,14 +105,15 @@ class KvTail:
                 return True
         return False
 
-    def _kept(self, pool: CellPool) -> int:
-        padded = -(-pool.high_water // PADDING) * PADDING
-        return min(max(padded, PADDING), pool.size)
-
     def _spans(self, stream: int) -> list[tuple[int, int]]:
-        kept, committed = self._kept(self._pools[stream]), self._committed[stream]
+        pool, committed = self._pools[stream], self._committed[stream]
+        kept = _padded(pool.high_water, pool.size)
         spans = [_span(tensor, stream, kept, committed) for tensor in self._tensors]
         return [(start, stop) for start, stop in spans if start < stop]
+
+
+def _padded(cells: int, size: int) -> int:
+    return min(max(-(-cells // PADDING) * PADDING, PADDING), size)
 
 
 def _span(tensor: KvTensor, stream: int, first: int, last: int) -> tuple[int, int]:

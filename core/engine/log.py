@@ -27,6 +27,10 @@ class EngineLog:
         first = next((text for level, text in self.lines if level == "error"), "it gave no reason")
         return (first.partition(": ")[2] or first).rstrip(".")
 
+    def has(self, words: str) -> bool:
+        """Tell whether a line holds these words."""
+        return any(words in text for _, text in self.lines)
+
     def tail(self, count: int = 12) -> list[str]:
         """Give the newest lines."""
         return [text for _, text in list(self.lines)[-count:]]

@@ -1,5 +1,6 @@
 """The worker's own memory map, and where in it the pages of a model's files are (proc_pid_maps(5))."""
 
+import errno
 import os
 import re
 from collections.abc import Iterable, Sequence
@@ -50,18 +51,31 @@ def _region(found: re.Match[str]) -> Region:
 
 
 class FileMaps:
-    """The mapped parts of a model's files, by the file's number."""
+    """The mapped parts of a model's files, by the file's number; made right after the load.
+
+    The files are kept open, so that they stay the ones that are mapped, whatever their names mean later.
+    """
 
     def __init__(self, files: Sequence[str], found: Iterable[Region]) -> None:
         # as llama.cpp maps weights; dropping pages of such a mapping never loses anything
         mapped = [region for region in found if region.inode and region.permissions == "r--s"]
-        self.files = list(files)
-        self._regions = [_of_file(file, mapped) for file in files]
+        self._descriptors = [_opened(file) for file in files]
+        self._regions = [_of_file(descriptor, mapped) for descriptor in self._descriptors]
 
     @property
     def is_empty(self) -> bool:
         """Nothing of the files is mapped."""
         return not any(self._regions)
+
+    def descriptor(self, file: int) -> int:
+        """Give the open file; raises ``OSError`` for one that could not be opened."""
+        if self._descriptors[file] < 0:
+            raise OSError(errno.ENOENT, os.strerror(errno.ENOENT))
+        return self._descriptors[file]
+
+    def size(self, file: int) -> int:
+        """Give the bytes that a file has now; raises ``OSError``."""
+        return os.fstat(self.descriptor(file)).st_size
 
     def holds(self, address: int) -> bool:
         """Tell whether an address lies in a mapping of one of the files."""
@@ -78,12 +92,18 @@ class FileMaps:
         return found
 
 
-def _of_file(file: str, mapped: Iterable[Region]) -> list[Region]:
+def _opened(file: str) -> int:
     try:
-        path, inode = os.path.realpath(file), os.stat(file).st_ino
+        return os.open(file, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
     except OSError:
+        return -1
+
+
+def _of_file(descriptor: int, mapped: Iterable[Region]) -> list[Region]:
+    if descriptor < 0:
         return []
-    return [region for region in mapped if region.path == path or region.inode == inode]
+    inode = os.fstat(descriptor).st_ino
+    return [region for region in mapped if region.inode == inode]
 
 
 def inward(pages: PageRange, size: int) -> PageRange:

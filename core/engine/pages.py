@@ -28,10 +28,14 @@ Send = Callable[[AnyReport], None]
 
 
 class PageControl:
-    """Carries out one task after the other; pinned pages that can't be locked are touched in between."""
+    """Carries out one task after the other; pinned pages that can't be locked are touched in between.
 
-    def __init__(self, maps: FileMaps, send: Send) -> None:
+    ``is_loaded_locked``: llama.cpp has locked all weights, and nothing of that may be undone here.
+    """
+
+    def __init__(self, maps: FileMaps, send: Send, *, is_loaded_locked: bool = False) -> None:
         self._maps = maps
+        self._is_loaded_locked = is_loaded_locked
         self._send = send
         self._tasks: queue.SimpleQueue[Task] = queue.SimpleQueue()
         self._cancelled: set[str] = set()
@@ -114,18 +118,15 @@ class PageControl:
                 self._read(chunk)
 
     def _read(self, chunk: PageRange) -> None:
-        room = bytearray(chunk.stop - chunk.start)
-        with open(self._maps.files[chunk.file], "rb", buffering=0) as file:
-            file.seek(chunk.start)
-            if not file.readinto(room):
-                raise UnreadableFile("The model's file is shorter than it was.", hint="Load it again.")
+        if not os.pread(self._maps.descriptor(chunk.file), chunk.stop - chunk.start, chunk.start):
+            raise UnreadableFile("The model's file is shorter than it was.", hint="Load it again.")
 
     # ---- drop
 
     def _drop(self, task: Drop) -> PagesDone:
-        ranges = [inward(pages, self._file_size(pages.file)) for pages in task.ranges]
+        ranges = [inward(pages, self._maps.size(pages.file)) for pages in task.ranges]
         if _overlap(ranges, self._pinned):
-            raise PagesArePinned("These pages are pinned.", hint="Let go of them first: pin off.")
+            raise PagesArePinned("These pages are pinned.", hint="Let go of them first (unpin).")
         try:
             for pages in ranges:
                 drop(self._maps, pages)
@@ -137,12 +138,14 @@ class PageControl:
             ) from fault
         return PagesDone(task.request, _size(ranges))
 
-    def _file_size(self, file: int) -> int:
-        return os.stat(self._maps.files[file]).st_size
-
     # ---- pin
 
     def _pin(self, task: Pin) -> PagesDone:
+        if self._is_loaded_locked:
+            raise PagesArePinned(
+                "All weights are locked in memory already, by their load mode.",
+                hint="Load it with load mode mmap to pin parts.",
+            )
         self._let_go()
         self._pinned = [outward(pages) for pages in task.ranges]
         if not self._pinned:
@@ -152,8 +155,12 @@ class PageControl:
         except OSError as fault:
             self._touch()
             reason = f"the system refused to lock so much memory ({fault.strerror}; see ulimit -l)"
-            return PagesDone(task.request, _size(self._pinned), "touch", reason)
-        return PagesDone(task.request, _size(self._pinned), "mlock")
+            return PagesDone(task.request, self._pinned_bytes, "touch", reason)
+        return PagesDone(task.request, self._pinned_bytes, "mlock")
+
+    @property
+    def _pinned_bytes(self) -> int:
+        return sum(length for _, length in self._spans(self._pinned))
 
     def _lock(self) -> None:
         locked: list[tuple[int, int]] = []
@@ -194,9 +201,9 @@ def drop(maps: FileMaps, pages: PageRange) -> None:
         with contextlib.suppress(OSError):  # a kernel before 5.4, or a file that is not ours
             madvise.advise(address, length, madvise.PAGEOUT)
         madvise.advise(address, length, madvise.DONTNEED)
-    with open(maps.files[pages.file], "rb", buffering=0) as file:
-        os.fdatasync(file.fileno())  # pages of a file that was just written can't be dropped before
-        os.posix_fadvise(file.fileno(), pages.start, pages.stop - pages.start, os.POSIX_FADV_DONTNEED)
+    descriptor = maps.descriptor(pages.file)
+    os.fdatasync(descriptor)  # pages of a file that was just written can't be dropped before
+    os.posix_fadvise(descriptor, pages.start, pages.stop - pages.start, os.POSIX_FADV_DONTNEED)
 
 
 def _chunks(ranges: Iterable[PageRange]) -> Iterator[PageRange]:

@@ -14,6 +14,7 @@ import traceback
 from collections import deque
 from typing import BinaryIO, NoReturn
 
+from octavo.core.config.load_config import LoadMode
 from octavo.core.engine.protocol import (
     PROTOCOL_VERSION,
     AnyCommand,
@@ -136,7 +137,8 @@ class Engine:
             return sampling.build(work.request.sampling, work.seed, vocabulary, work.prompt)
 
         self._elastic = Elastic(command, self._model, self._context, outbox.put)
-        self._pages = PageControl(self._elastic.maps, outbox.send)
+        is_locked = command.config.load_mode is LoadMode.MMAP_MLOCK and not self._log.has("failed to mlock")
+        self._pages = PageControl(self._elastic.maps, outbox.send, is_loaded_locked=is_locked)
         self.scheduler = Scheduler(
             self._context,
             self._batch,
@@ -150,6 +152,7 @@ class Engine:
         self._figures: Figures | None = None
         self._figures_at = 0.0
         read = _difference(read_before, counters.read().disk_bytes)
+        outbox.put(self.scheduler.figures(self._elastic.kv_bytes, self._elastic.committed_kv_bytes))
         outbox.send(self._ready(time.monotonic() - started, read))
         self._elastic.give_back_pages()
         self.tell_figures()

@@ -1,87 +1,54 @@
-"""Bring one GGUF file into the library: move, copy or link it, whole or not at all.
+"""Bring one model into the library, with all its parts and its projector, whole or not at all.
 
 ``plan_import`` looks and decides, changing nothing (a dry run is a plan that is not run); ``run_import``
-carries a plan out. A target is never overwritten, a source never lost: a copy is written under a temporary
-name, synced and, for a move, compared before it gets its name; only then is the source removed.
+carries a plan out. A target is never overwritten, a source never lost: ``staging`` tells how.
 """
 
+import errno
 import filecmp
 import os
-import shutil
-import stat
-from collections.abc import Callable
-from dataclasses import dataclass
-from enum import StrEnum
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from octavo.core.errors import InvalidRequest, StorageFailed, UnreadableFile
-from octavo.core.gguf import Description, Header, describe, printable, read_header
+from octavo.core.gguf import Description
+from octavo.core.library.folders import existing
+from octavo.core.library.models import file_stem
 from octavo.core.library.owners import owner_of
 from octavo.core.library.places import (
-    place_below,
+    folder_below,
     proposed_file_name,
     proposed_place,
     split_place,
+    taken_by,
     target_exists,
 )
+from octavo.core.library.plans import (
+    ImportMode,
+    ImportPlan,
+    PlannedFile,
+    ProposeFromHub,
+    check_removable,
+    check_same_disk,
+    check_unchanged,
+    is_removable,
+    wait_until_quiet,
+)
+from octavo.core.library.space import check_space, filled_up
+from octavo.core.library.staging import Staged, publish, staging_folder
 from octavo.core.library.transfer import (
     Cancel,
     Progress,
     copy_into,
+    explained,
     link_into,
     link_or_copy_into,
     move_into,
-    remove_leftovers,
+    stop_if,
     symlink_into,
 )
+from octavo.core.library.units import Unit, pairs_by_itself, unit_of
 
-SPACE_MARGIN = 64 << 20
-"""Bytes that must stay free on the target's disk after a copy."""
-
-
-class ImportMode(StrEnum):
-    """What becomes of the source."""
-
-    MOVE = "move"
-    COPY = "copy"
-    HARD_LINK = "hard_link"
-    SYMLINK = "symlink"
-
-
-@dataclass(frozen=True, slots=True)
-class ImportPlan:
-    """What an import will do, in full; ``reason`` says why it is this mode.
-
-    ``copies_bytes``: ``size_bytes`` must be read and written (a copy, or a move to another disk). Where the
-    mode wasn't ``asked`` for, a hard link that the system refuses becomes a copy. Where the very same file
-    is ``present`` at its target, nothing is left to do, and the source stays.
-    """
-
-    source: Path
-    target: Path
-    root: Path
-    mode: ImportMode
-    publisher: str
-    model: str
-    size_bytes: int
-    copies_bytes: bool
-    asked: bool
-    reason: str
-    description: Description
-    present: bool = False
-
-    @property
-    def sentence(self) -> str:
-        """Say what will happen, for a dry run."""
-        if self.present:
-            return f"{printable(self.source)} is already there as {printable(self.target)}"
-        verb = {
-            ImportMode.MOVE: "Move",
-            ImportMode.COPY: "Copy",
-            ImportMode.HARD_LINK: "Hard-link",
-            ImportMode.SYMLINK: "Symlink",
-        }[self.mode]
-        return f"{verb} {printable(self.source)} to {printable(self.target)}"
+__all__ = ["ImportMode", "ImportPlan", "PlannedFile", "plan_import", "run_import"]
 
 
 def plan_import(
@@ -89,64 +56,163 @@ def plan_import(
     root: Path,
     publisher_model: str | None = None,
     mode: ImportMode | None = None,
+    *,
+    with_projector: bool = True,
+    projector: Path | None = None,
+    propose_from_hub: ProposeFromHub | None = None,
+    beside_bytes: int = 0,
 ) -> ImportPlan:
-    """Decide how ``source`` gets into the library at ``root``, and refuse what can't work; changes nothing.
+    """Decide how the model of ``source`` gets into the library at ``root``, and refuse what can't work.
 
-    Without a ``mode`` the file is moved, unless it lies in another program's folder or cache: then it is
-    hard-linked or, across disks, copied. Raises ``UnreadableFile``, ``InvalidGguf``, ``InvalidRequest``
-    (names, mode), ``TargetExists`` and ``StorageFailed`` (no room).
+    Without a ``mode`` the files are moved, unless one lies in another program's folder or cache: then they
+    are hard-linked or, across disks, copied. ``projector`` is taken instead of the folder's.
+    ``propose_from_hub`` is asked for the place of a file by its name where nothing better says it.
+    ``beside_bytes`` are needed on the disk for other plans. Changes nothing. Raises ``UnreadableFile``,
+    ``InvalidGguf``, ``InvalidRequest`` (names, mode, projector), ``TargetExists`` and ``StorageFailed`` (no
+    room, a source that can't be moved).
     """
     source, root = _absolute(source), _absolute(root)
-    header = _checked_header(source)
-    description = describe(header)
-    publisher, model = (
-        split_place(publisher_model) if publisher_model else proposed_place(source, description)
-    )
-    file_name = proposed_file_name(source, model, description)
-    target, taken = place_below(root, publisher, model, file_name)
-    if taken is not None and not _is_same_file(source, taken):
-        raise target_exists(taken)
-    target = taken or target
-    same_disk = _device(source) == _device(target.parent)
-    chosen, reason = _decided(mode, source, same_disk)
-    crosses = chosen is ImportMode.MOVE and not same_disk and not source.is_symlink()
-    copies = taken is None and (chosen is ImportMode.COPY or crosses)
-    if copies:
-        _check_space(target.parent, header.file_size)
-    return ImportPlan(
-        source=source,
-        target=target,
-        root=root,
-        mode=chosen,
-        publisher=publisher,
-        model=model,
-        size_bytes=header.file_size,
-        copies_bytes=copies,
-        asked=mode is not None,
-        reason=reason if taken is None else "nothing to do",
-        description=description,
-        present=taken is not None,
-    )
+    chosen = _absolute(projector) if projector else None
+    unit = unit_of(source, with_projector=with_projector, projector=chosen)
+    place = split_place(publisher_model) if publisher_model else None
+    publisher, model = place or proposed_place(unit.parts[0], unit.description, propose_from_hub)
+    plan = _planned(unit, root, publisher, model, mode)
+    left = [file for file in plan.files if not file.present]
+    check_same_disk(left)
+    check_removable(left)
+    if plan.needed_bytes:
+        check_space(plan.target.parent, plan.needed_bytes + beside_bytes)
+    wait_until_quiet(left)
+    return plan
 
 
 def run_import(plan: ImportPlan, progress: Progress | None = None, cancelled: Cancel | None = None) -> Path:
     """Carry out ``plan`` and give the model's new path.
 
     ``progress`` is called with (bytes done, bytes in all); ``cancelled`` is asked between blocks. Raises
-    ``TargetExists``, ``StorageFailed`` and ``Cancelled``; after any of them the target's folder is as it was.
+    ``TargetExists``, ``StorageFailed``, ``UnreadableFile`` and ``Cancelled``; after any of them the target's
+    folder is as it was.
     """
-    if plan.present:
+    files = [file for file in plan.files if not file.present]
+    check_unchanged(files)
+    files = [file for file in files if not _is_same_file(file.source, file.target)]
+    if not files:
         return plan.target
-    _check_unchanged(plan)
-    remove_leftovers(plan.target.parent)
-    made = _make_folders(plan.target.parent)
-    try:
-        _carry_out(plan)(plan.source, plan.target, progress or _silent, cancelled or _never)
-    except BaseException:
-        for folder in made:
-            _remove_if_empty(folder)
-        raise
+    folder = plan.target.parent
+    if needed := sum(file.size_bytes for file in files if file.copies_bytes):
+        check_space(folder, needed)
+    asked = cancelled or _never
+    with staging_folder(plan.root, folder) as hidden:
+        staged = _made(files, hidden, progress or _silent, asked)
+        check_unchanged(files)
+        stop_if(asked)
+        publish(plan.root, hidden, staged)
     return plan.target
+
+
+def remove_shared(plans: Sequence[ImportPlan]) -> None:
+    """Remove the projectors that stayed for other models, now that ``plans`` moved all of their folder."""
+    if any(plan.mode is not ImportMode.MOVE or plan.present for plan in plans):
+        return
+    for plan in plans:
+        for file in plan.files:
+            if file.mode is ImportMode.HARD_LINK and _is_same_file(file.source, file.target):
+                with explained(file.source):
+                    file.source.unlink(missing_ok=True)
+
+
+def _planned(unit: Unit, root: Path, publisher: str, model: str, asked: ImportMode | None) -> ImportPlan:
+    folder = folder_below(root, publisher, model)
+    mode, reason = (asked, "as asked") if asked else _default(unit, folder)
+    names = [proposed_file_name(part, model, unit.description) for part in unit.parts]
+    files = [
+        _file(part, folder / name, mode, asked is not None)
+        for part, name in zip(unit.parts, names, strict=True)
+    ]
+    if unit.projector and unit.projector_description:
+        name = _projector_name(unit.projector, unit.projector_description, unit.description, names[0], model)
+        # another model needs it where it is
+        stays = unit.is_shared and mode is ImportMode.MOVE
+        its_mode = ImportMode.HARD_LINK if stays else mode
+        files.append(_file(unit.projector, folder / name, its_mode, asked is not None and not stays))
+    if all(file.present for file in files):
+        reason = "nothing to do"
+    return ImportPlan(tuple(files), root, mode, publisher, model, reason, unit.description)
+
+
+def _default(unit: Unit, folder: Path) -> tuple[ImportMode, str]:
+    owner = next((owner for file in unit.files if (owner := owner_of(file))), None)
+    if owner is None:
+        if all(is_removable(file) for file in unit.files):
+            return ImportMode.MOVE, "the default"
+        return ImportMode.COPY, "its folder can't be written, so that it stays there"
+    if all(_device(file) == _device(folder) for file in unit.files):
+        return ImportMode.HARD_LINK, f"it belongs to {owner}; a hard link takes no room and leaves it there"
+    return ImportMode.COPY, f"it belongs to {owner}, on another disk"
+
+
+def _projector_name(
+    projector: Path, facts: Description, model_facts: Description, model_file: str, model: str
+) -> str:
+    """Keep the projector's name, unless the library would not find it for the model by that."""
+    name = proposed_file_name(projector, f"mmproj-{model}", facts)
+    if pairs_by_itself(Path(model_file), model_facts, Path(name), facts):
+        return name
+    # by the same name but for mmproj and quants they belong together
+    return f"mmproj-{file_stem(Path(model_file))}.gguf"
+
+
+def _file(source: Path, target: Path, mode: ImportMode, asked: bool) -> PlannedFile:
+    taken = taken_by(target)
+    if taken is not None and not _is_same_file(source, taken):
+        raise target_exists(taken)
+    status = source.stat()
+    same_disk = _device(source) == _device(target.parent)
+    moves_bytes = mode is ImportMode.MOVE and not source.is_symlink() and not same_disk
+    links_bytes = mode is ImportMode.HARD_LINK and not same_disk
+    return PlannedFile(
+        source=source,
+        target=taken or target,
+        size_bytes=status.st_size,
+        modified_ns=status.st_mtime_ns,
+        mode=mode,
+        asked=asked,
+        copies_bytes=taken is None and (mode is ImportMode.COPY or moves_bytes or links_bytes),
+        crosses_disks=not same_disk,
+        present=taken is not None,
+    )
+
+
+def _made(files: Sequence[PlannedFile], folder: Path, progress: Progress, cancelled: Cancel) -> list[Staged]:
+    """Make all files in the hidden ``folder``."""
+    total, done = sum(file.size_bytes for file in files), 0
+    made = []
+    for number, file in enumerate(files):
+
+        def tell(count: int, _size: int, before: int = done) -> None:
+            progress(before + count, total)
+
+        stop_if(cancelled)
+        staged = folder / f"{number:05d}"
+        with explained(file.target):
+            try:
+                _maker(file)(file.source, staged, tell, cancelled)
+            except OSError as error:
+                if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                    raise filled_up(file.target.parent, total) from error
+                raise
+        done += file.size_bytes
+        made.append(Staged(staged, file.target, file.source, file.mode is ImportMode.MOVE))
+    return made
+
+
+def _maker(file: PlannedFile) -> Callable[[Path, Path, Progress, Cancel], None]:
+    return {
+        ImportMode.MOVE: move_into,
+        ImportMode.COPY: copy_into,
+        ImportMode.HARD_LINK: link_into if file.asked else link_or_copy_into,
+        ImportMode.SYMLINK: symlink_into,
+    }[file.mode]
 
 
 def _is_same_file(source: Path, there: Path) -> bool:
@@ -157,112 +223,13 @@ def _is_same_file(source: Path, there: Path) -> bool:
         return False
 
 
-def _carry_out(plan: ImportPlan) -> Callable[[Path, Path, Progress, Cancel], None]:
-    return {
-        ImportMode.MOVE: move_into,
-        ImportMode.COPY: copy_into,
-        ImportMode.HARD_LINK: link_into if plan.asked else link_or_copy_into,
-        ImportMode.SYMLINK: symlink_into,
-    }[plan.mode]
-
-
 def _absolute(path: Path) -> Path:
     return Path(os.path.abspath(os.path.expanduser(path)))
 
 
-def _checked_header(source: Path) -> Header:
-    if os.path.isdir(source):
-        raise InvalidRequest(f"{printable(source)} is a folder.", hint="Name the .gguf file in it.")
-    if not os.path.lexists(source):
-        raise UnreadableFile(
-            f"There is no file {printable(source)}.",
-            hint="Check its name and the folder that it lies in.",
-            path=printable(source),
-        )
-    header = read_header(source)
-    # what goes with a model (projector, adapter, later shard) may be brought in too, though not loaded alone
-    if header.kind in ("model", "vocabulary"):
-        header.check_loadable()
-    header.check_complete()
-    return header
-
-
-def _decided(mode: ImportMode | None, source: Path, same_disk: bool) -> tuple[ImportMode, str]:
-    if mode is ImportMode.HARD_LINK and not same_disk:
-        raise InvalidRequest(
-            "A hard link can't reach from one disk to another.", hint="Choose copy, symlink or move."
-        )
-    if mode is not None:
-        return mode, "as asked"
-    owner = owner_of(source)
-    if owner is None:
-        return ImportMode.MOVE, "the default"
-    if same_disk:
-        return ImportMode.HARD_LINK, f"it belongs to {owner}; a hard link takes no room and leaves it there"
-    return ImportMode.COPY, f"it belongs to {owner}, on another disk"
-
-
 def _device(path: Path) -> int:
     """Tell which disk ``path``, or the nearest folder above it that exists, is on; links are followed."""
-    return _existing(path).stat().st_dev
-
-
-def _existing(path: Path) -> Path:
-    while not os.path.exists(path) and path != path.parent:
-        path = path.parent
-    return path
-
-
-def _check_space(folder: Path, size_bytes: int) -> None:
-    free = shutil.disk_usage(_existing(folder)).free
-    if free < size_bytes + SPACE_MARGIN:
-        raise StorageFailed(
-            f"There is not enough room in {printable(folder)}: {size_bytes:,} bytes are needed, "
-            f"{free:,} are free.",
-            hint="Free some space, or link the file instead of copying it.",
-            path=printable(folder),
-            needed_bytes=size_bytes,
-            free_bytes=free,
-        )
-
-
-def _check_unchanged(plan: ImportPlan) -> None:
-    try:
-        status = plan.source.stat()
-    except OSError as error:
-        name = printable(plan.source)
-        raise UnreadableFile(f"{name} is gone: {error.strerror}.", path=name) from error
-    if not stat.S_ISREG(status.st_mode) or status.st_size != plan.size_bytes:
-        raise UnreadableFile(
-            f"{printable(plan.source)} has changed since it was checked.",
-            hint="Wait until it is complete, then import it again.",
-            path=printable(plan.source),
-        )
-
-
-def _make_folders(folder: Path) -> list[Path]:
-    """Make ``folder`` and those above it; give the new ones, the innermost first."""
-    missing = []
-    at = folder
-    while not os.path.exists(at) and at != at.parent:
-        missing.append(at)
-        at = at.parent
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        for made in missing:
-            _remove_if_empty(made)
-        name = printable(folder)
-        raise StorageFailed(f"The folder {name} can't be made: {error.strerror}.", path=name) from error
-    return missing
-
-
-def _remove_if_empty(folder: Path) -> None:
-    try:
-        folder.rmdir()
-    except OSError:
-        # it isn't empty, or was never made: then it stays
-        return
+    return existing(path).stat().st_dev
 
 
 def _silent(done: int, total: int) -> None:

@@ -12,21 +12,22 @@ it never changes the name of a model beside it. What would still be equal gets `
 of the paths.
 """
 
-import re
+import os
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from octavo.core.errors import ErrorReport, InvalidGguf, from_report
 from octavo.core.gguf import Description, printable, split_name
+from octavo.core.library.hub_cache import FOLDER as HUB_FOLDER
+from octavo.core.library.roots import Source
 
 LOCAL_PUBLISHER = "local"
 """Publisher of files that lie in no publisher's folder."""
 
 _MODEL_KINDS = ("model", "embedding")
-_HUB_FOLDER = re.compile(r"models--([^/]+?)--(.+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,8 @@ class Model:
 
     ``fault`` says why the file can't be used and is None for a sound one; ``description`` is None when not
     even the header could be read. ``path`` may hold bytes that are no UTF-8: show ``printable(path)``.
+    ``source`` says whose folder ``root`` is. ``is_offline``: the folder isn't there now (an unplugged drive),
+    so that the row is what was known of it, and ``fault`` says so.
     """
 
     id: str
@@ -52,6 +55,8 @@ class Model:
     fault: ErrorReport | None = None
     files: tuple[Path, ...] = ()
     projector: "Model | None" = None
+    source: Source = "folder"
+    is_offline: bool = False
 
     @property
     def kind(self) -> str:
@@ -84,9 +89,11 @@ class Model:
 
 def named_place(path: Path, root: Path) -> tuple[str, str]:
     """Tell (publisher, model) from where ``path`` lies below ``root``."""
-    folders = [clean_text(part) for part in path.relative_to(root).parts[:-1]]
+    # by text: taking paths apart is what a long list would spend its time on
+    below = os.fspath(path).removeprefix(os.fspath(root)).strip(os.sep)
+    folders = [clean_text(part) for part in below.split(os.sep)[:-1]]
     for folder in folders:
-        if found := _HUB_FOLDER.fullmatch(folder):
+        if folder.startswith("models--") and (found := HUB_FOLDER.fullmatch(folder)):
             return found[1], found[2]
     match folders:
         case []:
@@ -101,48 +108,49 @@ def named_place(path: Path, root: Path) -> tuple[str, str]:
 def with_ids(models: Iterable[Model]) -> list[Model]:
     """Give each model its id; the same files always get the same ids."""
     ordered = sorted(models, key=lambda model: (str(model.root), str(model.path)))
-    folders: dict[tuple[str, str], list[Model]] = defaultdict(list)
-    for model in ordered:
-        folders[model.publisher, model.name].append(model)
-    proposed = {m.path: name for group in folders.values() for m, name in _names_in_folder(group)}
-    return _unequal([replace(model, id=proposed[model.path]) for model in ordered])
+    folders: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for index, model in enumerate(ordered):
+        folders[model.publisher, model.name].append(index)
+    proposed = [""] * len(ordered)
+    for group in folders.values():
+        for index, name in zip(group, _names_in_folder([ordered[i] for i in group]), strict=True):
+            proposed[index] = name
+    taken: set[str] = set()
+    return [replace(model, id=_free(name, taken)) for model, name in zip(ordered, proposed, strict=True)]
 
 
 def clean_text(name: str) -> str:
     """Make a file or folder name fit for an id: one line, valid UTF-8, composed (NFC)."""
+    if name.isascii() and name.isprintable():
+        return name
     return unicodedata.normalize("NFC", printable(name))
 
 
 def file_stem(path: Path) -> str:
     """Give a file's name without ``.gguf`` and, of a part of a split model, without its number."""
-    if parts := split_name(path.name):
+    if "-of-" in path.name and (parts := split_name(path.name)):
         return clean_text(parts[0])
     return clean_text(path.name[: -len(".gguf")] if path.name.lower().endswith(".gguf") else path.name)
 
 
-def _names_in_folder(group: Sequence[Model]) -> Iterable[tuple[Model, str]]:
-    loadable = [model for model in group if model.is_loadable]
-    quants = Counter(_quant(model) for model in loadable)
-    for model in group:
+def _names_in_folder(group: Sequence[Model]) -> Iterator[str]:
+    is_sound = [model.is_loadable for model in group]
+    quants = Counter(_quant(model) for model, sound in zip(group, is_sound, strict=True) if sound)
+    for model, sound in zip(group, is_sound, strict=True):
         folder = f"{model.publisher}/{model.name}"
         quant = _quant(model)
-        if not model.is_loadable:
-            yield model, f"{folder}/{file_stem(model.path)}"
-        elif len(loadable) == 1:
-            yield model, folder
+        if not sound:
+            yield f"{folder}/{file_stem(model.path)}"
+        elif sum(is_sound) == 1:
+            yield folder
         elif quant and quants[quant] == 1:
-            yield model, f"{folder}@{quant}"
+            yield f"{folder}@{quant}"
         else:
-            yield model, f"{folder}/{file_stem(model.path)}"
+            yield f"{folder}/{file_stem(model.path)}"
 
 
 def _quant(model: Model) -> str | None:
     return model.description.quant if model.description else None
-
-
-def _unequal(models: list[Model]) -> list[Model]:
-    taken: set[str] = set()
-    return [replace(model, id=_free(model.id, taken)) for model in models]
 
 
 def _free(proposed: str, taken: set[str]) -> str:

@@ -4,6 +4,10 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from octavo.core.config.paths import Home
+from octavo.core.config.settings import Library
+from octavo.core.library.roots import PROGRAMS, library_roots
+
 
 def owner_of(path: Path) -> str | None:
     """Name the program in whose folder or cache ``path``, or what it links to, lies; else None."""
@@ -19,6 +23,10 @@ def _spellings(path: Path) -> set[Path]:
 
 
 def _folders() -> Iterator[tuple[str, Path]]:
+    # where those that we can read keep their models, also by their own settings
+    for root in library_roots(Home(Path(os.sep)), Library()):
+        if not root.is_ours:
+            yield PROGRAMS[root.source], root.path
     home = Path.home()
     environment = os.environ
     cache = Path(environment.get("XDG_CACHE_HOME") or home / ".cache")

@@ -7,15 +7,17 @@ folders: no separators, no reserved names, no leading dot (a scan passes over hi
 import os
 import re
 import unicodedata
+from collections.abc import Callable
 from pathlib import Path
 
 from octavo.core.errors import InvalidRequest, TargetExists
-from octavo.core.gguf import Description, printable
+from octavo.core.gguf import Description, printable, split_name
 
 UNKNOWN_PUBLISHER = "imported"
 """Publisher of a file whose header names nobody."""
 
 _LONGEST_NAME = 240
+_NUMBER_LENGTH = len("-00001-of-00002.gguf")
 _RESERVED = re.compile(r"(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])(\..*)?", re.IGNORECASE)
 _FORBIDDEN = re.compile(r'[/\\<>:"|?*\x00-\x1f\x7f\ufffd]')
 _QUANT = r"(UD[-_.])?(I?Q\d\w*|TQ\d\w*|BF16|F16|F32|MXFP4\w*|NVFP4)"
@@ -44,32 +46,47 @@ def split_place(place: str) -> tuple[str, str]:
     return checked_name(parts[0], "publisher"), checked_name(parts[1], "model")
 
 
-def proposed_place(source: Path, description: Description) -> tuple[str, str]:
-    """Propose (publisher, model) from the source's place in a Hub cache, its header, or its name."""
+def proposed_place(
+    source: Path,
+    description: Description,
+    propose_from_hub: Callable[[str], tuple[str, str] | None] | None = None,
+) -> tuple[str, str]:
+    """Propose (publisher, model) from the source's place in a Hub cache, the Hub, its header, or its name."""
     for folder in source.parts:
         if found := _HUB_PLACE.fullmatch(folder):
             return _mended(found[1]) or UNKNOWN_PUBLISHER, _mended(found[2]) or "model"
+    if propose_from_hub and (told := propose_from_hub(source.name)):
+        publisher, model = (_mended(name) for name in told)
+        if publisher and model:
+            return publisher, model
     named = (description.organization, description.author, description.quantized_by)
     publisher = next((mended for name in named if name and (mended := _mended(name))), UNKNOWN_PUBLISHER)
     return publisher, _proposed_model(source, description)
 
 
 def proposed_file_name(source: Path, model: str, description: Description) -> str:
-    """Keep the file's own name where it ends in ``.gguf``; a bare blob is named after model and quant."""
+    """Keep the file's own name where it ends in ``.gguf``; a bare blob is named after model and quant.
+
+    The number of a part of a split model is kept as it is, since the engine looks for it.
+    """
+    if split_name(source.name):
+        stem, number = source.name[:-_NUMBER_LENGTH], source.name[-_NUMBER_LENGTH:]
+        return (_mended(stem, _NUMBER_LENGTH) or "model") + number
     if source.name.lower().endswith(".gguf"):
         return (_mended(source.name[: -len(".gguf")]) or "model") + ".gguf"
     quant = f".{description.quant}" if description.quant else ""
     return f"{_mended(model)}{quant}.gguf"
 
 
-def place_below(root: Path, publisher: str, model: str, file_name: str) -> tuple[Path, Path | None]:
-    """Give the full path, and what is there already: a file, folder or dangling link, in whatever case.
+def folder_below(root: Path, publisher: str, model: str) -> Path:
+    """Give the model's folder; one that differs by case only and is there is used."""
+    return _spelled(_spelled(root, publisher), model)
 
-    A folder that differs from ``publisher`` or ``model`` by case only is used.
-    """
-    folder = _spelled(_spelled(root, publisher), model)
-    taken = (folder / name for name in _names(folder) if folded(name) == folded(file_name))
-    return folder / file_name, next(taken, None)
+
+def taken_by(target: Path) -> Path | None:
+    """Give what has the name of ``target`` already: a file, folder or dangling link, in whatever case."""
+    taken = (name for name in _names(target.parent) if folded(name) == folded(target.name))
+    return next((target.with_name(name) for name in taken), None)
 
 
 def target_exists(path: Path) -> TargetExists:
@@ -88,9 +105,9 @@ def folded(name: str) -> str:
 
 def _proposed_model(source: Path, description: Description) -> str:
     """Prefer the file's own name where it carries the model's: people know it, and it is spelled better."""
-    stem = (
-        _QUANT_ENDING.sub("", source.name[: -len(".gguf")]) if source.name.lower().endswith(".gguf") else ""
-    )
+    stem = ""
+    if source.name.lower().endswith(".gguf"):
+        stem = _QUANT_ENDING.sub("", (split_name(source.name) or (source.name[: -len(".gguf")],))[0])
     told = [name for name in (description.basename, description.name) if name]
     if stem and any(_letters(name) in _letters(stem) for name in told):
         told = [stem]
@@ -103,16 +120,16 @@ def _letters(name: str) -> str:
     return re.sub(r"[\W_]+", "", name).casefold()
 
 
-def _mended(name: str) -> str:
-    """Turn any text into a sound name; empty where nothing is left of it."""
+def _mended(name: str, ending: int = len(".gguf")) -> str:
+    """Turn any text into a sound name that ``ending`` bytes may follow; empty where nothing is left of it."""
     text = unicodedata.normalize("NFC", printable(name))
     text = re.sub(r"-{2,}", "-", re.sub(r"\s+", "-", _FORBIDDEN.sub("-", text)))
-    text = _shortened(text.strip("-. ")).strip("-. ")
+    text = _shortened(text.strip("-. "), ending).strip("-. ")
     return f"model-{text}" if _RESERVED.fullmatch(text) else text
 
 
-def _shortened(text: str) -> str:
-    return text.encode()[: _LONGEST_NAME - len("model-.gguf")].decode("utf-8", "ignore")
+def _shortened(text: str, ending: int) -> str:
+    return text.encode()[: _LONGEST_NAME - len("model-") - ending].decode("utf-8", "ignore")
 
 
 def _objection(name: str) -> str | None:

@@ -10,7 +10,7 @@ guessed: a projector that does not fit kills the load.
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,15 +24,30 @@ _MARK = re.compile(r"mm[-_]?proj(ector)?", re.IGNORECASE)
 _SAYS_NOTHING = {"", "model", "vision", "audio", "clip"}
 
 
-def with_projectors(models: Iterable[Model]) -> tuple[list[Model], list[Model]]:
-    """Give the models, each with its projector where it has one, and apart from them all sound projectors."""
+def with_projectors(
+    models: Iterable[Model], chosen: Mapping[Path, Model | None] | None = None
+) -> tuple[list[Model], list[Model]]:
+    """Give the models, each with its projector where it has one, and apart from them all sound projectors.
+
+    ``chosen`` says by a model's path what goes with it, or that nothing does, whatever the headers say.
+    """
+    decided = chosen or {}
     folders: dict[Path, list[Model]] = defaultdict(list)
     rows, projectors = list[Model](), list[Model]()
     for model in models:
         is_projector = model.kind == "projector" and model.fault is None
         (projectors if is_projector else rows).append(model)
         folders[model.path.parent].append(model)
-    return [_with_projector(model, folders[model.path.parent]) for model in rows], projectors
+    # a folder without projectors, as most are, needs no look
+    with_some = {projector.path.parent for projector in projectors}
+    return [
+        replace(model, projector=decided[model.path])
+        if model.path in decided
+        else _with_projector(model, folders[model.path.parent])
+        if model.path.parent in with_some
+        else model
+        for model in rows
+    ], projectors
 
 
 def _with_projector(model: Model, folder: list[Model]) -> Model:

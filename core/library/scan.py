@@ -1,65 +1,55 @@
 """Find the GGUF files below a folder and read what each says, without ever following a loop or waiting."""
 
-import hashlib
 import logging
 import os
-import stat
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 
-from octavo.core.errors import ErrorReport, OctavoError, UnreadableFile
-from octavo.core.gguf import Description, Header, describe, members, printable, read_header, split_name
+from octavo.core.errors import ErrorReport, OctavoError
+from octavo.core.gguf import Description, Header, describe, printable, read_header
 from octavo.core.gguf.shards import gathered, joined, missing_shard
+from octavo.core.library.found import Found, look_at, look_at_file, together
+from octavo.core.library.hub_cache import is_repository, repository_files
+
+__all__ = ["Found", "Visited", "examine", "find_files", "look_at"]
+
+Visited = set[tuple[int, int]]
+"""Folders that were seen already, by device and number."""
 
 _log = logging.getLogger(__name__)
 _SKIPPED_FOLDERS = {"__MACOSX"}
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    """A GGUF file that a scan came by, or the parts of a split model that lie in one folder.
-
-    ``fault`` is set where one can't be looked at (a dangling link). ``files`` are the parts that are there,
-    ``missing`` those that aren't; ``path`` is the first of ``files``, ``size_bytes`` their sum,
-    ``modified_ns`` the latest time of change and ``stamp`` a number that differs when any was changed.
-    """
-
-    path: Path
-    size_bytes: int
-    modified_ns: int
-    stamp: int
-    files: tuple[Path, ...]
-    missing: tuple[Path, ...] = ()
-    fault: ErrorReport | None = None
-
-
-def find_files(root: Path) -> Iterator[Found]:
+def find_files(
+    root: Path, visited: Visited | None = None, linked_folders: list[Path] | None = None
+) -> Iterator[Found]:
     """Give every ``*.gguf`` below ``root``, at any depth, split models as one; what is hidden is left out.
 
-    A linked folder is followed once, after all real ones, so that what lies in both keeps its real place.
-    What is no regular file (a pipe, a device) is passed over; a dangling link is given with its fault.
+    A linked folder is followed once, after all real ones, so that what lies in both keeps its real place; it
+    is noted in ``linked_folders``. What is in ``visited`` already, from another root, is passed over, and so
+    is what is no regular file (a pipe, a device); a dangling link is given with its fault.
     """
-    seen: set[tuple[int, int]] = set()
+    seen = set() if visited is None else visited
     real, linked = [root], list[Path]()
     while real or linked:
         folder = real.pop() if real else linked.pop(0)
         if not _first_visit(folder, seen):
             continue
+        if is_repository(folder):
+            yield from repository_files(folder)
+            continue
         files = []
         for entry in _entries(folder):
-            path = Path(entry.path)
-            if _is_folder(entry):
+            # a name that ends so is nearly always a file: the folder among them costs one more look
+            if entry.name.lower().endswith(".gguf") and not _is_folder(entry):
+                if found := look_at_file(Path(entry.path), entry):
+                    files.append(found)
+            elif _is_folder(entry):
+                path = Path(entry.path)
                 (linked if entry.is_symlink() else real).append(path)
-            elif entry.name.lower().endswith(".gguf") and (found := _look_at_file(path)):
-                files.append(found)
-        yield from _together(files)
-
-
-def look_at(path: Path) -> Found | None:
-    """Stat one file, and where it is part of a split model the other parts; None for no regular file."""
-    there = [found for part in members(path) if os.path.lexists(part) and (found := _look_at_file(part))]
-    return next(_together(there), None)
+                if entry.is_symlink() and linked_folders is not None:
+                    linked_folders.append(path)
+        yield from together(files)
 
 
 def examine(found: Found) -> tuple[Description | None, ErrorReport | None]:
@@ -90,42 +80,7 @@ def _fault(found: Found, headers: list[Header]) -> ErrorReport | None:
     return None
 
 
-def _look_at_file(path: Path) -> Found | None:
-    try:
-        status = path.stat()
-    except OSError as error:
-        return Found(path, 0, 0, 0, (path,), fault=_unreachable(path, error).report())
-    if not stat.S_ISREG(status.st_mode):
-        return None
-    return Found(path, status.st_size, status.st_mtime_ns, status.st_mtime_ns, (path,))
-
-
-def _together(files: Iterable[Found]) -> Iterator[Found]:
-    """Make one of the parts of each split model among the files of a folder, which are given in order."""
-    sets: dict[object, list[Found]] = {}
-    for found in files:
-        parts = split_name(found.path.name)
-        sets.setdefault((parts[0], parts[2]) if parts else found.path, []).append(found)
-    for there in sets.values():
-        yield _as_one(there) if split_name(there[0].path.name) else there[0]
-
-
-def _as_one(there: list[Found]) -> Found:
-    files = tuple(found.path for found in there)
-    told = [(found.path.name, found.size_bytes, found.modified_ns) for found in there]
-    digest = hashlib.blake2b(repr(told).encode(), digest_size=7).digest()
-    return Found(
-        path=files[0],
-        size_bytes=sum(found.size_bytes for found in there),
-        modified_ns=max(found.modified_ns for found in there),
-        stamp=int.from_bytes(digest, "big"),
-        files=files,
-        missing=tuple(sorted(set(members(files[0])) - set(files))),
-        fault=next((found.fault for found in there if found.fault), None),
-    )
-
-
-def _first_visit(folder: Path, seen: set[tuple[int, int]]) -> bool:
+def _first_visit(folder: Path, seen: Visited) -> bool:
     try:
         status = folder.stat()
     except OSError:
@@ -152,14 +107,3 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
         return entry.is_dir()
     except OSError:
         return False
-
-
-def _unreachable(path: Path, error: OSError) -> UnreadableFile:
-    name = printable(path)
-    if path.is_symlink():
-        return UnreadableFile(
-            f"{printable(path.name)} is a link to a file that isn't there.",
-            hint="Connect the drive that holds it, or delete the link.",
-            path=name,
-        )
-    return UnreadableFile(f"{printable(path.name)} can't be read: {error.strerror}.", path=name)

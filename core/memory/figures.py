@@ -162,7 +162,10 @@ class ResidencySummary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class InstanceMemory(msgspec.Struct, frozen=True, kw_only=True):
-    """One loaded model as it is now; rates are of the last second or so, ``tokens_total`` since its load."""
+    """One loaded model as it is now; rates are of the last second or so, ``tokens_total`` since its load.
+
+    ``fault`` says why it is ``crashed``.
+    """
 
     instance: str
     model: str
@@ -177,6 +180,8 @@ class InstanceMemory(msgspec.Struct, frozen=True, kw_only=True):
     queued: int
     residency: ResidencySummary | None = None
     pin: Pin | None = None
+    state: str = "ready"
+    fault: str = ""
 
 
 class LayerResidency(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,6 +13,9 @@ from octavo.core.errors import InvalidRequest
 from octavo.core.gguf import Header, Tensor
 from octavo.core.memory.weights import is_expert, layer_of
 
+OTHER = -1
+"""Among layers: what belongs to none, such as the embedding table."""
+
 MOST_CELLS = 1 << 18
 """With more, experts are not told apart; the largest published models have 70,000."""
 
@@ -93,14 +96,15 @@ class MapLayout(msgspec.Struct, frozen=True, kw_only=True):
     def ranges(self, layers: Sequence[int] | None) -> list[PageRange]:
         """Give the bytes of ``layers``' own tensors, merged where one ends as the next begins.
 
-        None is the whole model: every file from its first byte to its last. Raises ``InvalidRequest`` for a
+        None is the whole model: every file from its first byte to its last; ``OTHER`` among them is what
+        belongs to no layer. Raises ``InvalidRequest`` for a
         layer that the model lacks; details: ``layers``.
         """
         if layers is None:
             sizes = enumerate(self.file_bytes)
             return [PageRange(file=file, start=0, stop=size) for file, size in sizes]
-        wished = set(layers)
-        self._check(wished)
+        wished = {None if layer == OTHER else layer for layer in layers}
+        self._check({layer for layer in wished if layer is not None})
         return _merged([tensor for tensor in self.tensors if tensor.layer in wished])
 
     def _check(self, wished: set[int]) -> None:

@@ -109,8 +109,11 @@ def compare(estimate: Estimate, log: Iterable[str], anonymous_bytes: int) -> Ent
     found = actual_rows(log)
     committed = sum(found[name] for name in ("kv", "recurrent", "weights_private"))
     # the log's figure for mapped weights is the span from the first to the last, not their sum
+    locked = found["weights_mapped"] if not predicted.weights_mapped else 0
     found["weights_mapped"] = predicted.weights_mapped
     runtime = max(anonymous_bytes - committed, 0) if anonymous_bytes else predicted.runtime
+    if locked:  # a locked mapping can't be dropped, so it counts as private; it is no anonymous memory
+        found["weights_private"] = predicted.weights_private
     actual = msgspec.structs.replace(predicted, **found, runtime=runtime)
     return Entry(
         model=estimate.model,

@@ -18,7 +18,7 @@ from octavo.core.memory.disk import UNKNOWN, Disks
 from octavo.core.memory.estimate import estimate
 from octavo.core.memory.ledger import Ledger, compare
 from octavo.core.memory.shape import Shape, read_shape
-from octavo.core.memory.types import Budget, Components, Estimate, Report
+from octavo.core.memory.types import Bandwidth, Budget, Components, Estimate, Report
 from octavo.core.memory.verdict import gib, judge
 from octavo.core.runtime.defaults import CONTEXT_FITS, resolve_for
 from octavo.core.runtime.settle import Settler
@@ -34,6 +34,7 @@ class Assessor:
         self._disks = Disks(home.cache)
         self.ledger = Ledger(home.cache)
         self._settler = Settler(home)
+        self._models = home.models
         self._shapes: dict[tuple[str, int, int], Shape] = {}
         self._lock = threading.Lock()
 
@@ -62,6 +63,15 @@ class Assessor:
 
         return estimated
 
+    def know(self, model: Model, shape: Shape) -> None:
+        """Take the shape of a model that isn't on this disk: of a repository's file."""
+        with self._lock:
+            self._keep(_key(model), shape)
+
+    def bandwidth(self, path: Path | None = None) -> Bandwidth:
+        """Tell how fast the disk of a model is; without a file here, the one that downloads go to."""
+        return self._disks.bandwidth(path if path is not None and path.exists() else self._models)
+
     def report(
         self,
         model: Model,
@@ -73,12 +83,14 @@ class Assessor:
     ) -> Report:
         """Say what will happen, and what would help; ``others`` may hold the model in other quantisations."""
         estimator = self.estimator(model)
-        found = self._settler.settled(Path(model.path), config, estimator(config))
+        found = estimator(config)
+        if model.path.exists():  # llama.cpp can only be asked about a file that is here
+            found = self._settler.settled(Path(model.path), config, found)
         found = _beyond_training(found, trained_context(model))
         verdict = judge(found, budget, UNKNOWN)
         if verdict.kind == "resident" or not advises:
             return Report(estimate=found, budget=budget, verdict=verdict)
-        disk = self._disks.bandwidth(model.path)
+        disk = self.bandwidth(model.path)
         verdict = judge(found, budget, disk)
         siblings = [self._sibling(other) for other in others if is_sibling(other, model)]
         advice = advise(
@@ -151,20 +163,27 @@ class Assessor:
         return entry.actual
 
     def _shape(self, model: Model) -> Shape:
-        key = (os.fspath(model.path), model.size_bytes, model.modified_ns)
         with self._lock:
-            known = self._shapes.get(key)
+            known = self._shapes.get(_key(model))
         if known is None:
             known = read_shape(read_model(Path(model.path)))
             with self._lock:
-                self._shapes[key] = known
-                while len(self._shapes) > KEPT_SHAPES:
-                    del self._shapes[next(iter(self._shapes))]
+                self._keep(_key(model), known)
         return known
+
+    def _keep(self, key: tuple[str, int, int], shape: Shape) -> None:
+        self._shapes.pop(key, None)
+        self._shapes[key] = shape
+        while len(self._shapes) > KEPT_SHAPES:
+            del self._shapes[next(iter(self._shapes))]
 
     def _sibling(self, other: Model) -> Sibling:
         quant = (other.description.quant if other.description else None) or "another quantisation"
-        return Sibling(other.id, quant, self.estimator(other))
+        return Sibling(other.id, quant, self.estimator(other), is_here=other.path.exists())
+
+
+def _key(model: Model) -> tuple[str, int, int]:
+    return os.fspath(model.path), model.size_bytes, model.modified_ns
 
 
 def trained_context(model: Model) -> int:

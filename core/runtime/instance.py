@@ -30,7 +30,7 @@ from octavo.core.library.models import Model
 from octavo.core.memory.types import Report
 from octavo.core.prompts.builtin import Choice, choose
 from octavo.core.runtime.memory_log import MemoryLog
-from octavo.core.runtime.placing import load_command
+from octavo.core.runtime.placing import identities, load_command
 from octavo.core.runtime.requests import Loading
 
 MEMORY_BACK_DEADLINE_S = 5.0
@@ -55,7 +55,8 @@ class Instance:
         self.goes_when_idle = False
         self.is_pinned = False
         self.report: Report | None = None
-        self.memory = MemoryLog(name, model.id, publish)
+        self.file_identities: list[tuple[int, int]] = []
+        self.memory = MemoryLog(name, model.id, model.size_bytes, publish)
         self.ended = asyncio.Event()
         self.running = 0
         self.queued = 0
@@ -73,6 +74,11 @@ class Instance:
     def is_busy(self) -> bool:
         """A request is running or waiting here."""
         return self.running + self.queued > 0
+
+    @property
+    def fault(self) -> str:
+        """Why it crashed; empty unless it did."""
+        return self._error.message if self._error and self.state == "crashed" else ""
 
     @property
     def is_overdue(self) -> bool:
@@ -169,12 +175,14 @@ class Instance:
         """Start a worker and prepare what its answers need."""
         path, config = self.model.path, self.resolved.config
         command = await asyncio.to_thread(load_command, path, config, self.report)
+        self.file_identities = identities(command.files)
         engine = self.engine = Engine(command, self._logs / _log_name(self.name), self._note_share)
         engine.on_given_back = self.memory.note_given_back
         ready = await engine.start()
         self.template = self._choose_template(ready)
         self._note_unlocked(engine)
         engine.on_death = self._note_death
+        self.memory.note_lock(config, engine.log_lines())
         return ready
 
     def _note_unlocked(self, engine: Engine) -> None:

@@ -3,7 +3,9 @@
 import logging
 import time
 from collections import deque
+from collections.abc import Sequence
 
+from octavo.core.config.load_config import LoadConfig, LoadMode
 from octavo.core.engine.protocol import GaveBack
 from octavo.core.events import ActionTaken, MemoryGivenBack, PinChanged, Publish
 from octavo.core.memory.figures import Attribution, GivenBack, Pin
@@ -18,7 +20,8 @@ _log = logging.getLogger(__name__)
 class MemoryLog:
     """Newest events of an instance's memory, oldest first; each is also told to the service."""
 
-    def __init__(self, instance: str, model: str, publish: Publish) -> None:
+    def __init__(self, instance: str, model: str, mapped_bytes: int, publish: Publish) -> None:
+        self.mapped_bytes = mapped_bytes
         self._instance = instance
         self._model = model
         self._publish = publish
@@ -35,6 +38,13 @@ class MemoryLog:
         _log.info("%s", said)
         self._publish(MemoryGivenBack(instance=self._instance, model=self._model, given=given))
         self._publish(ActionTaken(text=f"{said}."))
+
+    def note_lock(self, config: LoadConfig, log: Sequence[str]) -> None:
+        """Note that a load locked all weights, if its mode says so and the system let it."""
+        locks = config.load_mode is LoadMode.MMAP_MLOCK
+        if locks and not any("failed to mlock" in line for line in log):
+            mapped = self.mapped_bytes
+            self.change_pin(Pin(kind="mlock", pinned_bytes=mapped, reason="locked by its load mode"))
 
     def change_pin(self, pin: Pin | None) -> None:
         """Note which pages are kept in memory from now on, and tell it when that is news."""

@@ -14,6 +14,7 @@ from octavo.core.events import MemorySampled, Publish
 from octavo.core.memory import probe
 from octavo.core.memory.figures import (
     InstanceMemory,
+    KvFigures,
     MemoryDetail,
     PagesMoved,
     Pin,
@@ -242,7 +243,7 @@ class Observer:
             instance=instance.name,
             model=instance.model.id,
             process=track.process(pid, reading) if pid is not None else None,
-            kv=figures.kv if figures else None,
+            kv=_aged(instance) if figures else None,
             tokens_total=figures.tokens_total if figures else 0,
             tokens_per_s=rates.tokens_per_s,
             disk_bytes_per_s=rates.disk_bytes_per_s,
@@ -252,6 +253,8 @@ class Observer:
             queued=instance.queued,
             residency=track.map.summary(),
             pin=instance.memory.pin,
+            state=instance.state,
+            fault=instance.fault,
         )
 
     # ---- maps
@@ -280,6 +283,19 @@ class Observer:
             load_disk_bytes=ready.load_disk_bytes if ready else None,
             page_control=ready.page_control if ready else "",
         )
+
+
+def _aged(instance: Instance) -> KvFigures | None:
+    """Give the newest figures of the cache with the time since then: an idle worker tells nothing new."""
+    engine = instance.engine
+    if engine is None or engine.figures is None:
+        return None
+    age_s, kv = time.monotonic() - engine.figures_at, engine.figures.kv
+    slots = [
+        slot if slot.idle_s is None else msgspec.structs.replace(slot, idle_s=slot.idle_s + age_s)
+        for slot in kv.slots
+    ]
+    return msgspec.structs.replace(kv, slots=slots)
 
 
 def _unknown(name: str, loaded: Iterable[str]) -> ModelNotFound:

@@ -9,7 +9,7 @@ from octavo.core.engine.protocol import PagesDone
 from octavo.core.errors import InstanceBusy, NoPageControl
 from octavo.core.events import Publish, WarmProgressed
 from octavo.core.memory.figures import PagesMoved, Pin
-from octavo.core.memory.layout import MapLayout
+from octavo.core.memory.layout import OTHER, MapLayout
 from octavo.core.runtime.instance import Instance
 from octavo.core.runtime.residency_maps import ResidencyMap
 
@@ -45,12 +45,12 @@ class PageMoves:
     async def pin(self, layers: Sequence[int] | None, *, is_on: bool) -> Pin | None:
         """Keep pages in memory beside those that are kept already, or let go of some; give what is kept.
 
-        A whole model of which some layers are let go keeps its other layers, and nothing that is in none.
+        A whole model of which some layers are let go keeps all the rest.
         """
         async with self._pinning:
             engine, layout = await self._ready()
             layout.ranges(layers)  # raises for layers that it lacks
-            kept = _kept_after(self._instance.memory.pin, layers, set(layout.layers), is_on=is_on)
+            kept = _kept_after(self._instance.memory.pin, layers, {OTHER, *layout.layers}, is_on=is_on)
             ranges = [] if kept == [] else layout.ranges(kept)
             done = await engine.pin(ranges)
             self._instance.memory.change_pin(_pin_of(done, kept) if ranges else None)
@@ -61,7 +61,8 @@ class PageMoves:
         instance = self._instance
         self._map.require_mapped()
         if instance.state != "ready" or instance.engine is None or instance.ready is None:
-            raise InstanceBusy(f"{instance.name} does not answer now ({instance.state}).", hint="Try again.")
+            hint = "Its next request starts it again." if instance.state == "crashed" else "Try again."
+            raise InstanceBusy(f"{instance.name} does not answer now ({instance.state}).", hint=hint)
         if instance.ready.page_control:
             raise NoPageControl(
                 f"The pages of {instance.name} can't be moved: {instance.ready.page_control}",

@@ -1,7 +1,8 @@
 """What a worker is told about the files of its model: their names, and which tensor lies where."""
 
 import logging
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from octavo.core.config.load_config import LoadConfig
@@ -29,6 +30,18 @@ def load_command(path: Path, config: LoadConfig, report: Report | None = None) -
         tensors=tensors,
         drops_unread=report is not None and report.verdict.kind == "pages",
     )
+
+
+def identities(files: Sequence[str]) -> list[tuple[int, int]]:
+    """Give (device, inode) of each file, by which it is known again whatever its name means later."""
+    found = []
+    for file in files:
+        try:
+            status = os.stat(file)
+        except OSError:
+            return []
+        found.append((status.st_dev, status.st_ino))
+    return found
 
 
 def place_tensors(path: Path) -> tuple[list[str], list[TensorPlace]]:

@@ -13,12 +13,14 @@ from octavo.core.memory.figures import LayerResidency, ResidencySummary
 from octavo.core.memory.layout import MapLayout
 from octavo.core.memory.weights import MAPPING_MODES
 from octavo.core.runtime.instance import Instance
+from octavo.core.runtime.placing import identities
 
 if TYPE_CHECKING:  # numpy is for who looks at a map
     from octavo.core.memory.residency import Scanner, Snapshot
     from octavo.core.memory.ring import Ring
 
 FRESH_S = 1.0
+PRIVATE = "its weights were read into private memory"
 
 _log = logging.getLogger(__name__)
 
@@ -33,6 +35,8 @@ class ResidencyMap:
         self._scanned_at = 0.0
         self._is_closed = False
         self._is_fault_told = False
+        self._identities: list[tuple[int, int]] = []
+        self._unseen = ""
         self._turn = asyncio.Lock()
 
     @property
@@ -65,10 +69,13 @@ class ResidencyMap:
     async def look(self, max_age_s: float) -> None:
         """See that the newest snapshot is less than ``max_age_s`` old, where there is something to see."""
         if not self.is_mapped:
+            self._unseen = PRIVATE
             return
         try:
             await self.newest(max_age_s)
-        except (InvalidGguf, UnreadableFile) as fault:  # it went away or was changed under the model
+            self._unseen = ""
+        except (InvalidGguf, UnreadableFile, NoPageControl) as fault:  # it went away, or was changed
+            self._unseen = fault.message
             if not self._is_fault_told:
                 _log.warning("what is in memory of %s can't be seen: %s", self._instance.name, fault)
             self._is_fault_told = True
@@ -77,9 +84,13 @@ class ResidencyMap:
         """Give the newest snapshot, made now unless one is less than ``max_age_s`` old."""
         self.require_mapped()
         async with self._turn:
+            if self._looking is not None and self._identities != self._instance.file_identities:
+                self._looking.scanner.close()  # it was loaded anew, maybe from another file
+                self._looking = None
             looking = self._looking
             if looking is None:
-                looking = await asyncio.to_thread(_begin, self._path)
+                self._identities = self._instance.file_identities
+                looking = await asyncio.to_thread(_begin, self._path, self._identities)
                 if self._is_closed:
                     looking.scanner.close()
                     return looking.newest
@@ -108,8 +119,18 @@ class ResidencyMap:
         return self._looking.ring.generations() if self._looking else []
 
     def summary(self) -> ResidencySummary | None:
-        """Give the newest snapshot in short; None when nobody has looked yet."""
-        return self._looking.newest.summary() if self._looking else None
+        """Give the newest snapshot in short, or why there is none; None when nobody has looked yet."""
+        if self._looking is not None:
+            return self._looking.newest.summary()
+        if not self._unseen:
+            return None
+        return ResidencySummary(
+            generation=0,
+            at=time.time(),
+            resident_bytes=None,
+            total_bytes=self._instance.model.size_bytes,
+            reason=self._unseen,
+        )
 
     def by_layer(self) -> list[LayerResidency]:
         """Give the newest snapshot by layer, what belongs to none first; empty when nobody looked."""
@@ -139,12 +160,22 @@ class _Looking:
     newest: "Snapshot"
 
 
-def _begin(path: Path) -> _Looking:
-    """Read where the tensors lie and look for the first time; blocks."""
+def _begin(path: Path, loaded: list[tuple[int, int]]) -> _Looking:
+    """Read where the tensors lie and look for the first time; blocks.
+
+    Raises ``NoPageControl`` unless the files are those that were ``loaded``.
+    """
     from octavo.core.memory.residency import Scanner
     from octavo.core.memory.ring import Ring
 
     header = read_model(path)
     layout = MapLayout.of(header)
-    scanner = Scanner(layout, [part.path for part in header.files if part.path is not None])
+    paths = [part.path for part in header.files if part.path is not None]
+    scanner = Scanner(layout, paths)
+    if identities([str(part) for part in paths]) != loaded:
+        scanner.close()
+        raise NoPageControl(
+            f"{path.name} was replaced since it was loaded: the model's own pages can't be seen.",
+            hint="Load the model anew.",
+        )
     return _Looking(layout, scanner, Ring(), scanner.scan())

@@ -138,6 +138,10 @@ class Runtime:
         claims = self._claims(found.id)
         return found, await asyncio.to_thread(work)
 
+    def claims(self) -> list[Claim]:
+        """Give what all that is loaded needs, for a budget beside it."""
+        return self._claims("")
+
     async def unload(self, instance: str) -> ModelUnloaded:
         """End an instance now; its streams end with an error. Raises ``ModelNotFound``."""
         return await self._end(self._named(instance), "unloaded")

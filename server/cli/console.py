@@ -87,8 +87,22 @@ def print_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
         print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
 
 
+MIB, GIB = 1 << 20, 1 << 30
+
+
+def amount(count: float) -> str:
+    """Write bytes of memory in GiB, MiB or KiB (powers of 1024), with a digit where it is small."""
+    if count >= GIB:
+        return f"{count / GIB:.2f} GiB"
+    if count >= 100 * MIB:
+        return f"{count / MIB:.0f} MiB"
+    if count >= MIB / 10 or count == 0:
+        return f"{count / MIB:.1f} MiB"
+    return f"{count / 1024:.1f} KiB"
+
+
 def size(count: int) -> str:
-    """Write bytes as people read them."""
+    """Write bytes of a file as the Hub and file managers do, in MB and GB (powers of 1000)."""
     amount = float(count)
     for unit in ("B", "KB", "MB"):
         if amount < 1000:

@@ -6,8 +6,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from octavo.server.cli.console import Json, answer, print_table
-from octavo.server.cli.load import Context, Fields, Gpu, GpuLayers, KvK, KvV, Model, Slots, load_wishes
+from octavo.server.cli.console import Json, answer, done, print_table
+from octavo.server.cli.load import (
+    Context,
+    Fields,
+    Gpu,
+    GpuLayers,
+    KvK,
+    KvV,
+    Model,
+    Slots,
+    load_wishes,
+    whole_layers,
+)
 
 if TYPE_CHECKING:
     from octavo.core.client.types import EstimateAnswer
@@ -35,6 +46,7 @@ def estimate(
     json: Json = False,
 ) -> None:
     """Tell what a load would need, whether it fits, and what would help; loads nothing."""
+    gpu = done(lambda: whole_layers(model, gpu), json)
     said = load_wishes(context_length, slots, gpu, gpu_layers, kv_k, kv_v, fields)
     most = parsed_size(budget) if budget is not None else None
     estimate_load(model, said, most, rule_of_thumb, json)
@@ -56,6 +68,23 @@ def parsed_size(text: str) -> int:
 
 
 async def _estimate(
+    name: str, fields: dict[str, object], budget: int | None, with_rule: bool
+) -> "EstimateAnswer":
+    from octavo.core.errors import ModelNotFound
+    from octavo.core.hub.reference import PREFIX
+    from octavo.server.cli.hub_estimate import estimate_hub, is_worth_asking
+
+    if name.startswith(PREFIX):
+        return await estimate_hub(name, fields, budget, with_rule)
+    try:
+        return await _estimate_here(name, fields, budget, with_rule)
+    except ModelNotFound as missing:
+        if not is_worth_asking(name):
+            raise
+        return await estimate_hub(name, fields, budget, with_rule, missing)
+
+
+async def _estimate_here(
     name: str, fields: dict[str, object], budget: int | None, with_rule: bool
 ) -> "EstimateAnswer":
     from octavo.server.cli.reach import model_argument, running

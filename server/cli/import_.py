@@ -11,6 +11,7 @@ from octavo.server.cli.console import Json, answer, done, say, size, usage
 
 if TYPE_CHECKING:
     from octavo.core.client.types import ImportAnswer
+    from octavo.server.imports import ImportWish
 
 
 def _place(repo: str | None) -> str | None:
@@ -22,15 +23,22 @@ def _place(repo: str | None) -> str | None:
     return repo
 
 
-Paths = Annotated[list[Path], typer.Argument(help="GGUF files, or folders of them.")]
-Copy = Annotated[bool, typer.Option("--copy", "-c", help="Copy the file.")]
-HardLink = Annotated[bool, typer.Option("--hard-link", "-l", help="Link it, on the same disk.")]
-Symlink = Annotated[bool, typer.Option("--symlink", "--symbolic-link", "-L", help="Point to it.")]
-Move = Annotated[bool, typer.Option("--move", help="Move it, also from another program's folder.")]
+Paths = Annotated[
+    list[Path], typer.Argument(help="GGUF files, any part of split models, or folders of them.")
+]
+Copy = Annotated[bool, typer.Option("--copy", "-c", help="Copy the files.")]
+HardLink = Annotated[bool, typer.Option("--hard-link", "-L", help="Link them, on the same disk.")]
+Symlink = Annotated[bool, typer.Option("--symlink", "--symbolic-link", "-l", help="Point to them.")]
+Move = Annotated[bool, typer.Option("--move", help="Move them, also from another program's folder.")]
 Repo = Annotated[
     str | None,
     typer.Option("--repo", "--user-repo", callback=_place, help="publisher/model to file it under."),
 ]
+Projector = Annotated[
+    Path | None, typer.Option("--projector", help="The mmproj file of this model, instead of the one found.")
+]
+NoProjector = Annotated[bool, typer.Option("--no-projector", help="Leave the mmproj file where it is.")]
+LookUp = Annotated[bool, typer.Option("--look-up", help="Ask the Hub whose model it is.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Tell what would be done, and do nothing.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Never ask.")]
 
@@ -42,16 +50,37 @@ def import_(
     symlink: Symlink = False,
     move: Move = False,
     repo: Repo = None,
+    projector: Projector = None,
+    no_projector: NoProjector = False,
+    look_up: LookUp = False,
     dry_run: DryRun = False,
     yes: Yes = False,
     json: Json = False,
 ) -> None:
-    """Bring GGUF files into the library; each header is checked first."""
+    """Bring GGUF files into the library; each header is checked first.
+
+    A split model and its projector (mmproj) are one: all their files come, or none does.
+    """
+    from octavo.server.imports import ImportWish
+
     mode = _mode(copy=copy, hard_link=hard_link, symlink=symlink, move=move)
-    answers = done(lambda: asyncio.run(_import_all(paths, repo, mode, True)), json)
+    _check_projector(paths, projector, no_projector)
+    own = str(projector.expanduser().absolute()) if projector else None
+    wishes = [
+        ImportWish(
+            path=str(path.expanduser().absolute()),
+            repo=repo,
+            mode=mode,
+            projector=own,
+            with_projector=not no_projector,
+            look_up=look_up,
+        )
+        for path in paths
+    ]
+    answers = done(lambda: asyncio.run(_import_all(wishes, dry_run=True)), json)
     if not dry_run:
         _confirm(answers, yes)
-        answers = done(lambda: asyncio.run(_import_all(paths, repo, mode, False)), json)
+        answers = done(lambda: asyncio.run(_import_all(wishes, dry_run=False)), json)
     answer(lambda: answers, json, _show)
     _tell_failures(answers)
 
@@ -63,37 +92,20 @@ def _mode(**asked: bool) -> str | None:
     return named[0] if named else None
 
 
-async def _import_all(
-    paths: list[Path], repo: str | None, mode: str | None, dry_run: bool
-) -> "list[ImportAnswer]":
-    if len(paths) == 1:
-        return [await _import(paths[0], repo, mode, dry_run)]
-    return [await _import_or_tell(path, repo, mode, dry_run) for path in paths]
+def _check_projector(paths: list[Path], projector: Path | None, no_projector: bool) -> None:
+    if projector and no_projector:
+        raise typer.BadParameter("choose one of --projector, --no-projector")
+    if projector and len(paths) > 1:
+        raise typer.BadParameter("--projector goes with one model")
 
 
-async def _import_or_tell(path: Path, repo: str | None, mode: str | None, dry_run: bool) -> "ImportAnswer":
-    from octavo.core.client.types import ImportAnswer, ImportFailure
-    from octavo.core.errors import OctavoError
-    from octavo.core.gguf import printable
+async def _import_all(wishes: "list[ImportWish]", *, dry_run: bool) -> "list[ImportAnswer]":
+    from octavo.server.cli.importing import Importing
 
-    try:
-        return await _import(path, repo, mode, dry_run)
-    except OctavoError as error:
-        failure = ImportFailure(printable(path), error.report())
-        return ImportAnswer(mode or "", dry_run, [], [], failures=[failure])
-
-
-async def _import(path: Path, repo: str | None, mode: str | None, dry_run: bool) -> "ImportAnswer":
-    from octavo.core.config.paths import home
-    from octavo.server.cli.reach import running
-    from octavo.server.imports import import_path
-
-    path = path.expanduser().absolute()
-    client = await running()
-    if client is None:
-        return import_path(home(), path, repo, mode, dry_run)
-    async with client:
-        return await client.import_model(str(path), repo, mode, dry_run)
+    async with Importing() as importing:
+        if len(wishes) == 1:
+            return [await importing.run(wishes[0], dry_run)]
+        return [await importing.run_or_tell(wish, dry_run) for wish in wishes]
 
 
 def _confirm(plans: "list[ImportAnswer]", yes: bool) -> None:
@@ -101,7 +113,7 @@ def _confirm(plans: "list[ImportAnswer]", yes: bool) -> None:
         note
         for plan in plans
         for file, note in zip(plan.files, plan.notes, strict=True)
-        if "move" in plan.mode and not file.present
+        if file.mode == "move" and not file.present
     ]
     if yes or not moves or not sys.stdin.isatty():
         return
@@ -117,7 +129,7 @@ def _show(answers: "list[ImportAnswer]") -> None:
             print(
                 note
                 if result.dry_run or file.present
-                else f"{file.target} ({size(file.size_bytes)}, {result.mode})"
+                else f"{file.target} ({size(file.size_bytes)}, {file.mode})"
             )
 
 

@@ -1,22 +1,21 @@
 """Read the library for the verbs: from the running service, else from the disk."""
 
-from pathlib import Path
-
 from octavo.core.client.types import ModelRecord, ShownModel
 from octavo.core.config.settings import SettingsFile
 from octavo.core.library import Catalog
+from octavo.core.library.search import matching
 from octavo.core.memory.ledger import Ledger
 from octavo.server.cli.reach import checked_home, running
 from octavo.server.records import model_record, model_records
 
 
-async def records() -> list[ModelRecord]:
-    """List the library."""
+async def records(text: str = "") -> list[ModelRecord]:
+    """List the library, or what of it holds every word of ``text``."""
     client = await running()
     if client is None:
-        return model_records(catalog().refresh())
+        return model_records(matching(catalog().refresh(), text))
     async with client:
-        return await client.models()
+        return await client.models(text)
 
 
 async def record(name: str) -> ModelRecord:
@@ -36,6 +35,5 @@ async def shown(name: str) -> ShownModel:
 def catalog() -> Catalog:
     """Open the library of this home without the service."""
     home = checked_home()
-    folders = SettingsFile(home.settings).current.library.folders
-    roots = [home.models, *(Path(name).expanduser() for name in folders)]
-    return Catalog(roots, home.cache / "catalog.msgpack")
+    chosen = SettingsFile(home.settings).current.library
+    return Catalog.of_home(home, lambda: chosen)

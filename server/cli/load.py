@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from octavo.server.cli.console import Json, answer, usage, utf8
+from octavo.server.cli.console import Json, answer, done, say, usage, utf8
 
 if TYPE_CHECKING:
     from octavo.core.client.types import LoadAnswer, StreamEvent
@@ -24,7 +24,9 @@ Model = Annotated[
 ]
 Context = Annotated[int | None, typer.Option("--context-length", "--context", "-c", help="Tokens.")]
 Slots = Annotated[int | None, typer.Option("--slots", "--parallel", help="Requests at the same time.")]
-Gpu = Annotated[str | None, typer.Option("--gpu", help="off, max, or a number of layers.")]
+Gpu = Annotated[
+    str | None, typer.Option("--gpu", help="off, max, a share from 0 to 1, or layers (from 2 on).")
+]
 GpuLayers = Annotated[int | None, typer.Option("--gpu-layers", help="Layers on the GPU; -1 is all.")]
 KvK = Annotated[str | None, typer.Option("--kv-k", help="Type of the K cache: f16, q8_0, q4_0 …")]
 KvV = Annotated[str | None, typer.Option("--kv-v", help="Type of the V cache.")]
@@ -42,7 +44,10 @@ Force = Annotated[bool, typer.Option("--force", help="Load it even if it would n
 EstimateOnly = Annotated[
     bool, typer.Option("--estimate-only", help="Load nothing; tell what it would need, like octavo estimate.")
 ]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Never ask; it never does.")]
+Yes = Annotated[
+    bool, typer.Option("--yes", "-y", help="Never ask; of several models that fit take the first.")
+]
+Exact = Annotated[bool, typer.Option("--exact", help="MODEL is a whole id, not a part of one.")]
 
 
 def load(
@@ -59,9 +64,13 @@ def load(
     force: Force = False,
     estimate_only: EstimateOnly = False,
     yes: Yes = False,
+    exact: Exact = False,
     json: Json = False,
 ) -> None:
     """Load a model; starts the service when none runs. It stays until it is unloaded or its TTL ends."""
+    if yes or exact:
+        model = done(lambda: chosen_name(model, is_exact=exact), json)
+    gpu = done(lambda: whole_layers(model, gpu), json)
     said = load_wishes(context_length, slots, gpu, gpu_layers, kv_k, kv_v, fields)
     if estimate_only:
         from octavo.server.cli.estimate import estimate_load
@@ -117,6 +126,36 @@ def _show(loaded: "LoadAnswer") -> None:
     print(f"{loaded.instance_id} is loaded: {context} tokens of context, {loaded.load_time_seconds:.1f} s.")
 
 
+def chosen_name(name: str, *, is_exact: bool) -> str:
+    """Give the id to load: the whole of it where that is asked for, else the first of those that fit."""
+    from octavo.core.errors import AmbiguousModel
+    from octavo.server.cli.library import catalog
+    from octavo.server.library import exact
+
+    models = catalog()
+    try:
+        return exact(models, name).id if is_exact else models.find(name).id
+    except AmbiguousModel as several:
+        ids = several.details.get("candidates")
+        if is_exact or not isinstance(ids, list):
+            raise
+        say(f"{several.message} The first is taken.")
+        return ids[0]
+
+
+def whole_layers(model: str, gpu: str | None) -> str | None:
+    """Turn a share of a model, as ``lms`` takes it (0.5), into layers; leave all else as it is."""
+    try:
+        share = float(gpu or "")
+    except ValueError:
+        return gpu
+    if not 0 < share < 1:
+        return {0.0: "off", 1.0: "max"}.get(share, gpu)
+    from octavo.server.cli.library import record
+
+    return str(max(2, round(share * asyncio.run(record(model)).layers)))
+
+
 def _gpu_layers(gpu: str | None) -> int | None:
     named = {None: None, "off": 0, "max": -1}
     if gpu in named:
@@ -124,7 +163,7 @@ def _gpu_layers(gpu: str | None) -> int | None:
     try:
         return int(gpu or "")
     except ValueError as fault:
-        raise typer.BadParameter("--gpu takes off, max, or a number of layers") from fault
+        raise typer.BadParameter("--gpu takes off, max, a share from 0 to 1, or layers") from fault
 
 
 def _pairs(fields: list[str]) -> dict[str, object]:

@@ -14,16 +14,21 @@ from octavo.server.cli import (
     chat,
     doctor,
     estimate,
+    get,
     import_,
     load,
+    login,
     ls,
     memory,
     ps,
     quants,
+    rm,
+    search,
     serve,
     server,
     show,
     unload,
+    verify,
 )
 from octavo.server.cli.console import INTERRUPTED, print_json, say
 
@@ -41,15 +46,21 @@ VERBS: dict[str, Callable[..., None]] = {
     "chat": chat.chat,
     "doctor": doctor.doctor,
     "estimate": estimate.estimate,
+    "get": get.get,
     "import": import_.import_,
     "load": load.load,
+    "login": login.login,
+    "logout": login.logout,
     "ls": ls.ls,
     "memory": memory.memory,
     "ps": ps.ps,
     "quants": quants.quants,
+    "search": search.search,
+    "rm": rm.rm,
     "serve": serve.serve,
     "show": show.show,
     "unload": unload.unload,
+    "verify": verify.verify,
 }
 for name, verb in VERBS.items():
     octavo.command(name)(verb)

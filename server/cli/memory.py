@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
 import typer
 
-from octavo.server.cli.console import Json, answer, done, say, utf8
+from octavo.server.cli.console import Json, amount, answer, done, say, utf8
 from octavo.server.cli.loaded import loaded_name
 
 if TYPE_CHECKING:
@@ -37,7 +37,9 @@ Warm = Annotated[bool, typer.Option("--warm", help="Bring the model's pages into
 Drop = Annotated[bool, typer.Option("--drop", help="Drop the model's pages from memory.")]
 Pin = Annotated[bool, typer.Option("--pin", help="Keep the model's pages in memory, too.")]
 Unpin = Annotated[bool, typer.Option("--unpin", help="Let go of what is kept in memory.")]
-Layers = Annotated[str | None, typer.Option("--layers", help="Only of these layers: 0-3,7.")]
+Layers = Annotated[
+    str | None, typer.Option("--layers", help="Only of these layers: 0-3,7; other: what is in none.")
+]
 
 
 def memory(
@@ -60,19 +62,24 @@ def memory(
         answer(lambda: asyncio.run(_with_model(model, _ask)), json, _show)
     elif move in ("warm", "drop"):
         moving = functools.partial(_move, move=move, layers=wanted)
-        answer(lambda: asyncio.run(_with_model(model, moving)), json, _show_moved)
+        answer(lambda: asyncio.run(_with_model(model, moving)), json, functools.partial(_show_moved, move))
     else:
         pinning = functools.partial(_pin, layers=wanted, is_on=move == "pin")
         answer(lambda: asyncio.run(_with_model(model, pinning)), json, _show_pin)
 
 
 def parsed_layers(text: str) -> list[int]:
-    """Read layers such as ``0-3,7``."""
+    """Read layers such as ``0-3,7`` or ``other``."""
     found: set[int] = set()
     for part in text.split(","):
+        if part.strip() == "other":
+            found.add(OTHER)
+            continue
         span = re.fullmatch(r"\s*(\d{1,5})\s*(?:-\s*(\d{1,5})\s*)?", part)
         if span is None or (span[2] and int(span[2]) < int(span[1])):
-            raise typer.BadParameter(f"--layers takes numbers such as 0-3,7, not {text!r}")
+            raise typer.BadParameter(
+                f"--layers takes numbers below 100,000 such as 0-3,7, or other, not {text!r}"
+            )
         found.update(range(int(span[1]), int(span[2] or span[1]) + 1))
     return sorted(found)
 
@@ -242,15 +249,21 @@ def _show(told: "MemoryAnswer") -> None:
         print(text)
 
 
-def _show_moved(moved: "PagesMoved") -> None:
-    from octavo.server.cli.memory_page import amount
+# the number in core/memory/layout.py, whose import would be for nothing here
+OTHER = -1
+
+
+def _show_moved(move: str, moved: "PagesMoved") -> None:
 
     before, after = moved.resident_before_bytes, moved.resident_after_bytes
-    print(f"{moved.instance}: pages of {amount(moved.page_bytes)} in {moved.seconds:.2f} s.")
+    did = {"warm": "brought into memory", "drop": "dropped"}[move]
+    print(f"{moved.instance}: {amount(moved.page_bytes)} {did} in {moved.seconds:.2f} s.")
     if before is None or after is None:
         print("How much of its files is in the page cache is unknown here.")
     else:
         print(f"Of its files {amount(after)} are in the page cache, {amount(before)} before.")
+        if move == "drop" and before == after > 0:
+            print("Nothing changed: another process has these pages mapped, or they were not there.")
 
 
 def _show_pin(told: "PinAnswer") -> None:

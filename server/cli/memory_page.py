@@ -13,9 +13,10 @@ from octavo.core.memory.figures import (
     ProcessFigures,
     SystemFigures,
 )
+from octavo.core.memory.layout import OTHER
 from octavo.core.memory.types import Components
+from octavo.server.cli.console import amount
 
-MIB, GIB = 1 << 20, 1 << 30
 BAR_CELLS, FOLDED_BAR_CELLS = 20, 8
 GAP = 2
 UNKNOWN = "unknown"
@@ -30,7 +31,7 @@ def page(detail: MemoryDetail, system: SystemFigures, fold_to: int | None = None
     A layer is a row, or with ``fold_to`` as many are in one as fit that many characters.
     """
     name = detail.instance if detail.instance == detail.model else f"{detail.instance} ({detail.model})"
-    lines = [f"{name}, process {detail.process.pid}" if detail.process else f"{name}, no process"]
+    lines = [f"{name}, process {detail.process.pid}" if detail.process else f"{name}, {_stopped(detail)}"]
     for title, found in _sections(detail, system, fold_to):
         if found:
             lines += ["", title, *found]
@@ -41,8 +42,9 @@ def line(detail: MemoryDetail, at: float) -> str:
     """Give the figures that move, in one line."""
     process, residency = detail.process, detail.residency
     parts = [time.strftime("%H:%M:%S", time.localtime(at))]
-    if process is not None:
-        parts += [f"private {amount(process.private_bytes)}", f"file {amount(process.file_bytes)}"]
+    if process is None:
+        return "  ".join([*parts, _stopped(detail)])
+    parts += [f"private {amount(process.private_bytes)}", f"file {amount(process.file_bytes)}"]
     if detail.kv is not None:
         parts.append(f"KV {detail.kv.used_cells}/{detail.kv.size_cells} cells")
     if residency is not None and residency.resident_bytes is not None:
@@ -52,34 +54,33 @@ def line(detail: MemoryDetail, at: float) -> str:
     return "  ".join(parts)
 
 
-def amount(count: float) -> str:
-    """Write bytes in GiB, MiB or KiB, as ``octavo estimate`` does, with a digit where it is small."""
-    if count >= GIB:
-        return f"{count / GIB:.2f} GiB"
-    if count >= 100 * MIB:
-        return f"{count / MIB:.0f} MiB"
-    if count >= MIB / 10 or count == 0:
-        return f"{count / MIB:.1f} MiB"
-    return f"{count / 1024:.1f} KiB"
+def _stopped(detail: MemoryDetail) -> str:
+    """Say why there is no process."""
+    if detail.state == "crashed":
+        return f"crashed: {detail.fault} Its next request starts it again."
+    return detail.state if detail.state != "ready" else "no process"
 
 
 def pin_words(pin: Pin) -> str:
     """Say what is kept in memory, how, and why it is no lock."""
-    what = "the whole model" if pin.layers is None else f"layers {layer_words(pin.layers)}"
+    what = "the whole model" if pin.layers is None else layer_words(pin.layers)
     how = "locked (mlock)" if pin.kind == "mlock" else "touched again and again, not locked (touch)"
     reason = f": {pin.reason}" if pin.reason else ""
     return f"{amount(pin.pinned_bytes)} of {what} {how}{reason}"
 
 
 def layer_words(layers: Sequence[int]) -> str:
-    """Write numbers of layers in short: ``0-3,7``."""
+    """Write layers in short: ``layers 0-3,7``, and ``other`` for what belongs to none."""
     spans: list[list[int]] = []
-    for layer in sorted(set(layers)):
+    numbers = sorted(set(layers) - {OTHER})
+    for layer in numbers:
         if spans and layer == spans[-1][1] + 1:
             spans[-1][1] = layer
         else:
             spans.append([layer, layer])
-    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in spans)
+    written = ",".join(str(first) if first == last else f"{first}-{last}" for first, last in spans)
+    words = [f"layer{'s' if len(numbers) > 1 else ''} {written}"] if numbers else []
+    return " and ".join([*words, *(["what is in no layer"] if OTHER in layers else [])])
 
 
 def _sections(
@@ -167,7 +168,9 @@ def _residency(detail: MemoryDetail, fold_to: int | None) -> list[str]:
     found = detail.residency
     if found is None:
         return _columns([("all", UNKNOWN, "nothing was looked at")])
-    whole = _residency_row("all", found.resident_bytes, found.total_bytes, found.reason)
+    whole = _residency_row("all", found.resident_bytes, found.total_bytes)
+    if found.resident_bytes is None:
+        return [*_columns([whole]), f"  {found.reason}"]
     if fold_to is None:
         return _columns([whole, *(_layer_row(layer) for layer in detail.layers)])
     layers = [_layer_row(layer, FOLDED_BAR_CELLS) for layer in detail.layers]
@@ -187,11 +190,9 @@ def _layer_row(layer: LayerResidency, bar_cells: int = BAR_CELLS) -> Row:
     return _residency_row(name, layer.resident_bytes, layer.total_bytes, bar_cells=bar_cells)
 
 
-def _residency_row(
-    name: str, resident: int | None, total: int, reason: str = "", bar_cells: int = BAR_CELLS
-) -> Row:
+def _residency_row(name: str, resident: int | None, total: int, bar_cells: int = BAR_CELLS) -> Row:
     if resident is None:
-        return name, f"{UNKNOWN}: {reason}" if reason else UNKNOWN, f"of {amount(total)}"
+        return name, UNKNOWN, f"of {amount(total)}"
     share = resident / total if total else 1.0
     return name, f"{bar(share, bar_cells)} {_percent(share)}", f"{amount(resident)} of {amount(total)}"
 
@@ -226,7 +227,7 @@ def _pinned(detail: MemoryDetail) -> Iterator[Row]:
 
 def _given_back(detail: MemoryDetail) -> Iterator[Row]:
     for given in detail.given_back[-GIVEN_BACK_LINES:]:
-        yield time.strftime("%H:%M:%S", time.localtime(given.at)), amount(given.freed_bytes), given.text
+        yield time.strftime("%H:%M:%S", time.localtime(given.at)), given.text
 
 
 def _machine(system: SystemFigures) -> Iterator[Row]:
@@ -234,7 +235,7 @@ def _machine(system: SystemFigures) -> Iterator[Row]:
     yield (
         "page cache",
         amount(system.cached_bytes),
-        f"{_or_unknown(system.refault_bytes)} dropped and needed again",
+        f"{_or_unknown(system.refault_bytes)} dropped and needed again since it started",
     )
     moved = f"{_or_unknown(system.swapped_in_bytes)} in, {_or_unknown(system.swapped_out_bytes)} out"
     yield "swap", amount(system.swap_used_bytes), moved

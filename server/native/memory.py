@@ -35,7 +35,7 @@ PREFIX = "/api/v1/memory"
 class PagesBody(msgspec.Struct):
     """Whose pages: of these layers, or without them of the whole model."""
 
-    layers: Annotated[list[Annotated[int, Meta(ge=0)]], Meta(min_length=1)] | None = None
+    layers: Annotated[list[Annotated[int, Meta(ge=-1)]], Meta(min_length=1)] | None = None
 
 
 class PinBody(PagesBody):

@@ -1,23 +1,21 @@
 """The library, and loading from it."""
 
-import asyncio
 import time
-from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Request
 from msgspec import Meta
 from starlette.responses import Response
 
 from octavo.core.client.types import LoadAnswer, ModelList, UnloadAnswer
 from octavo.core.errors import InvalidRequest, ServiceUnavailable
 from octavo.core.events import InstanceStatus
+from octavo.core.library.search import matching
 from octavo.server.answering import json_response
 from octavo.server.bodies import read_json
-from octavo.server.doors import control_only, door_of
-from octavo.server.imports import import_path
-from octavo.server.listing import listed, tell_library
+from octavo.server.doors import door_of
+from octavo.server.listing import listed
 from octavo.server.native.estimate import EstimateBody, estimated
 from octavo.server.native.load_fields import load_fields
 from octavo.server.presence import while_connected
@@ -48,20 +46,11 @@ class UnloadBody(msgspec.Struct):
     instance_id: str
 
 
-class ImportBody(msgspec.Struct):
-    """What to bring into the library, and how."""
-
-    path: str
-    repo: str | None = None
-    mode: str | None = None
-    dry_run: bool | None = None
-
-
 @router.get("/api/v1/models")
-async def list_models(request: Request) -> Response:
-    """List the library, unreadable files included."""
+async def list_models(request: Request, q: str = "") -> Response:
+    """List the library, unreadable files included, or what of it holds every word of ``q``."""
     studio = studio_of(request)
-    models = await listed(studio)
+    models = matching(await listed(studio), q)
     return json_response(ModelList(model_records(models, studio.runtime.instances())))
 
 
@@ -83,18 +72,6 @@ async def unload_model(request: Request) -> Response:
     body = await read_json(request, UnloadBody)
     event = await studio_of(request).runtime.unload(body.instance_id)
     return json_response(UnloadAnswer(event.instance, event.freed_bytes, event.came_back))
-
-
-@router.post("/api/v1/models/import", dependencies=[Depends(control_only)])
-async def import_model(request: Request) -> Response:
-    """Bring a file or folder into the library, or with ``dry_run`` tell what would be done."""
-    studio = studio_of(request)
-    body = await read_json(request, ImportBody)
-    dry_run = bool(body.dry_run)
-    answer = await asyncio.to_thread(import_path, studio.home, Path(body.path), body.repo, body.mode, dry_run)
-    if not dry_run:
-        await tell_library(studio)
-    return json_response(answer)
 
 
 async def _load(request: Request, body: LoadBody, fields: dict[str, object]) -> InstanceStatus:

@@ -33,6 +33,8 @@ async def change_settings(request: Request) -> Response:
         for group, values in groups.items():
             await asyncio.to_thread(studio.settings.change, group, **values)
             studio.hub.publish(SettingsChanged(group=group))
+        if "hub" in groups:
+            await studio.downloads.refresh()
     return json_response(_as_json(studio))
 
 

@@ -14,8 +14,9 @@ import pytest
 
 from octavo.core.memory.figures import LayerResidency, Pin, ResidencySummary
 from octavo.server.cli import memory as verb
+from octavo.server.cli.console import amount
 from octavo.server.cli.memory import Screen, parsed_layers
-from octavo.server.cli.memory_page import amount, bar, layer_words, line, page
+from octavo.server.cli.memory_page import bar, layer_words, line, page
 from tests.fakes import MODEL
 from tests.server.memory_values import AT, BARE_SYSTEM, MIB, SYSTEM, detail_of
 from tests.server.processes import endpoint, fake_service_command, fake_services, wait
@@ -75,7 +76,7 @@ def test_every_figure_is_on_the_page() -> None:
     assert request["first token"] == "after 2.00 s"
     parts = ("queue", "load", "disk", "prefill", "other")
     assert [request[name] for name in parts] == ["0.25 s", "0.50 s", "0.12 s", "1.00 s", "0.12 s"]
-    assert any("78.0 MiB" in row[1] for row in section(lines, "given back to the system"))
+    assert section(lines, "given back to the system")[0][1] == "unused KV of 4,000 cells"
 
 
 def test_layers_are_bars() -> None:
@@ -129,8 +130,10 @@ def test_what_is_unknown_says_so_and_why() -> None:
     lines = page(detail, BARE_SYSTEM)
     assert lines[0] == "m, no process" and not {"KV cache", "at load", "last request"} & set(lines)
     text = "\n".join(lines)
-    assert "unknown: not yours" in text and "unknown per token" in text and "no mapping" in text
-    assert "disk unknown/token" in line(detail, AT)
+    assert "not yours" in text and "unknown per token" in text and "no mapping" in text
+    assert line(detail, AT).endswith("no process")
+    crashed = detail_of("m", process=None, state="crashed", fault="The engine of m crashed.")
+    assert line(crashed, AT).endswith("crashed: The engine of m crashed. Its next request starts it again.")
 
 
 def test_a_pin_says_how_it_keeps() -> None:
@@ -151,7 +154,9 @@ def test_amounts_are_never_rounded_to_nothing() -> None:
 
 
 def test_layers_are_read_and_written_in_short() -> None:
-    assert parsed_layers("0-3,7") == [0, 1, 2, 3, 7] and layer_words([7, 3, 2, 1, 0]) == "0-3,7"
+    assert parsed_layers("0-3,7") == [0, 1, 2, 3, 7] and layer_words([7, 3, 2, 1, 0]) == "layers 0-3,7"
+    assert parsed_layers("2,other") == [-1, 2]
+    assert layer_words([-1, 2]) == "layer 2 and what is in no layer"
     assert parsed_layers(" 5 , 1-1") == [1, 5]
 
 
@@ -212,7 +217,7 @@ def test_the_one_model_needs_no_name_and_two_do(loaded: Path) -> None:
 def test_moves_say_what_came_of_them(loaded: Path) -> None:
     warmed = octavo("memory", "--warm", "--layers", "0-1")
     assert warmed.returncode == 0, warmed.stderr
-    assert f"{MODEL}: pages of 2.0 MiB in 0.50 s." in warmed.stdout
+    assert f"{MODEL}: 2.0 MiB brought into memory in 0.50 s." in warmed.stdout
     assert "2.0 MiB are in the page cache, 0.0 MiB before" in warmed.stdout
     assert f"Warming {MODEL}: 100%" in warmed.stderr
     assert said("--drop")["resident_after_bytes"] == 0

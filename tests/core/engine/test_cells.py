@@ -40,7 +40,7 @@ def test_a_pool_knows_its_highest_cell_and_forgets_it() -> None:
     pool.place([(0, 0, 10), (1, 0, 5)])
     assert (pool.used, pool.high_water) == (15, 15)
     pool.keep(1, 2)
-    assert (pool.used, pool.high_water) == (12, 12)
+    assert (pool.used, pool.high_water, pool.peak) == (12, 12, 15)
     pool.place([(0, 10, 1)])
     assert pool.high_water == 13
     pool.clear()

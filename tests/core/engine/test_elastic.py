@@ -176,7 +176,7 @@ def test_the_output_buffer_is_one_row_a_slot(smollm2: Path, tmp_path: Path) -> N
 
 
 def test_cells_where_none_are_expected_end_the_giving_back() -> None:
-    cells, row = 4096, 4096
+    cells, row = 8192, 4096
     memory = mmap.mmap(-1, cells * row, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
     memory.write(b"\1" * (cells * row))
@@ -184,8 +184,12 @@ def test_cells_where_none_are_expected_end_the_giving_back() -> None:
     tail = KvTail([KvTensor("cache_k_l0", address, row, cells, 1)], [pool], regions())
     assert tail.give_back() == (cells - 256) * row
     assert (tail.reason, tail.committed_bytes) == ("", 256 * row)
-    memory[3000 * row] = 1  # llama.cpp wrote where we know of no cell
-    pool.place([(0, 0, 2000)])
+    memory[: 5000 * row] = b"\2" * (5000 * row)  # a long prompt comes, and is forgotten at once
+    pool.place([(0, 0, 5000)])
+    pool.keep(0, 10)
+    assert tail.give_back() == (5120 - 256) * row
+    memory[7000 * row] = 3  # llama.cpp writes where we know of no cell
+    pool.place([(0, 10, 4990)])
     pool.keep(0, 10)
     assert tail.give_back() == 0
     assert tail.reason == ASTRAY
@@ -198,3 +202,24 @@ def test_recurrent_and_one_sized_window_caches_are_left_alone() -> None:
     assert not may_follow(rows, has_state=True, sliding_window=0)
     assert not may_follow(rows, has_state=False, sliding_window=512)
     assert may_follow(mixed, has_state=False, sliding_window=512)
+
+
+def test_a_prompt_that_is_called_off_leaves_no_memory_behind(smollm2: Path, tmp_path: Path) -> None:
+    async def watch() -> None:
+        async with elastic_engine(smollm2, tmp_path, context=CONTEXT, slots=2) as watched:
+            wanted = await ask(watched.engine, prompt_of("apple", 12), 24, ignore_end=True)
+            small = kv_of(watched).committed_bytes
+            for times in (700, 500, 900):
+                begun = asyncio.create_task(ask(watched.engine, prompt_of("river", times), 4))
+                await asyncio.sleep(1.2)
+                begun.cancel()
+                await asyncio.gather(begun, return_exceptions=True)
+                got = await ask(watched.engine, prompt_of("apple", 12), 24, ignore_end=True)
+                assert got.tokens == wanted.tokens
+            await watched.settled()
+            committed = kv_of(watched).committed_bytes
+            print(f"committed {small / MIB:.0f}, then {committed / MIB:.0f} MiB", kv_of(watched))
+            print([given.text for given in watched.given_back])
+            assert committed - small < 40 * MIB
+
+    asyncio.run(watch())

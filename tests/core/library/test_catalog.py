@@ -108,7 +108,9 @@ def test_b13_an_unplugged_root_is_named_and_its_files_are_remembered(
 ):
     before = library.models()
     root.rename(root.with_name("away"))
-    assert library.refresh() == []
+    away = library.refresh()
+    assert [(model.id, model.files) for model in away] == [(model.id, model.files) for model in before]
+    assert all(model.is_offline and not model.is_loadable for model in away)
     assert library.missing_roots() == [root]
     root.with_name("away").rename(root)
     read.clear()

@@ -15,8 +15,8 @@ from octavo.core.errors import (
     TargetExists,
     UnreadableFile,
 )
-from octavo.core.library import Catalog, ImportMode, importer, plan_import, run_import, transfer
-from octavo.core.library.transfer import remove_leftovers
+from octavo.core.library import Catalog, ImportMode, importer, plan_import, plans, run_import, transfer
+from octavo.core.library.staging import finish_interrupted
 from tests.fixtures.gguf_builder import pair, tiny
 from tests.fixtures.hostile_ggufs import HOSTILE, UNLOADABLE
 
@@ -37,6 +37,7 @@ def person(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("HOME", str(home))
     for name in ("XDG_CACHE_HOME", "HF_HOME", "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "OLLAMA_MODELS"):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(plans, "QUIET_S", 0.0)
     return home
 
 
@@ -57,16 +58,20 @@ def tree(root: Path) -> list[str]:
     return sorted(str(path.relative_to(root)) for path in root.rglob("*"))
 
 
-def no_links_between_folders(source: str | Path, target: str | Path) -> None:
-    """Refuse as the system does between disks."""
-    if Path(source).parent != Path(target).parent:
-        raise OSError(errno.EXDEV, "Invalid cross-device link")
-    real_link(source, target)
+def refuse_links_into(root: Path, patch: pytest.MonkeyPatch) -> None:
+    """Refuse hard links into ``root`` as the system does between disks."""
+
+    def link(source: str | Path, target: str | Path, **options: bool) -> None:
+        if Path(source).is_relative_to(root) != Path(target).is_relative_to(root):
+            raise OSError(errno.EXDEV, "Invalid cross-device link")
+        real_link(source, target, **options)
+
+    patch.setattr(os, "link", link)
 
 
 @pytest.fixture
 def two_disks(monkeypatch: pytest.MonkeyPatch, root: Path) -> None:
-    monkeypatch.setattr(os, "link", no_links_between_folders)
+    refuse_links_into(root, monkeypatch)
     monkeypatch.setattr(importer, "_device", lambda path: 2 if path.is_relative_to(root) else 1)
 
 
@@ -135,7 +140,7 @@ def test_b12_a_move_between_real_file_systems(source: Path):
 def test_b12_a_copy_that_differs_keeps_the_source_and_leaves_nothing(
     source: Path, root: Path, two_disks: None, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(transfer, "_digest", lambda path: b"another")
+    monkeypatch.setattr(transfer, "_digest", lambda *_all: b"another")
     with pytest.raises(StorageFailed, match="differs"):
         run_import(plan_import(source, root))
     assert source.read_bytes() == SOUND and not root.exists()
@@ -183,7 +188,7 @@ def test_a_refused_hard_link_becomes_a_copy_unless_it_was_asked_for(
     theirs.parent.mkdir()
     source.rename(theirs)
     plan, asked = plan_import(theirs, root), plan_import(theirs, root, mode=ImportMode.HARD_LINK)
-    monkeypatch.setattr(os, "link", no_links_between_folders)
+    refuse_links_into(root, monkeypatch)
     with pytest.raises(StorageFailed):
         run_import(asked)
     assert not run_import(plan).samefile(theirs)
@@ -335,16 +340,19 @@ def test_the_same_bytes_again_are_there_already_and_other_bytes_are_not(source: 
 def test_what_a_killed_import_left_goes_and_what_is_being_written_stays(source: Path, root: Path):
     plan = plan_import(source, root, mode=ImportMode.COPY)
     plan.target.parent.mkdir(parents=True)
-    left = plan.target.parent / ".import-0123.part"
-    left.write_bytes(b"half")
-    seen: list[bool] = []
+    (plan.target.parent / ".import-0123.part").write_bytes(b"as older versions left it")
+    left = plan.target.parent / ".import-4567.part"
+    left.mkdir()
+    (left / "00000").write_bytes(b"half")
+    seen: list[list[Path]] = []
 
     def look(_done: int, _total: int) -> None:
-        remove_leftovers(root, below=True)
-        seen.append(any(plan.target.parent.glob(".import-*.part")))
+        finish_interrupted(root)
+        seen.append(list(plan.target.parent.glob(".import-*.part")))
 
     run_import(plan, look)
-    assert seen and all(seen) and os.listdir(plan.target.parent) == [plan.target.name]
+    assert seen and all(len(found) == 1 and found[0] != left for found in seen)
+    assert os.listdir(plan.target.parent) == [plan.target.name]
 
 
 def test_b12_a_source_elsewhere_in_the_library_is_moved(root: Path):

@@ -28,6 +28,7 @@ from octavo.core.memory.layout import PageRange
 from octavo.core.runtime.instance import Instance
 from octavo.core.runtime.memory_log import KEPT_GIVEN_BACK, KEPT_REQUESTS, MemoryLog
 from octavo.core.runtime.observer import Observer
+from octavo.core.runtime.placing import identities
 from tests.server.memory_values import PROCESS, REQUEST, SYSTEM
 
 KV = KvFigures(used_cells=10, size_cells=100, size_bytes=1000, committed_bytes=100)
@@ -40,10 +41,12 @@ class FakeEngine:
         self.pid = pid
         self.ended = asyncio.Event()
         self.figures: Figures | None = None
+        self.figures_at = 0.0
         self.moves: list[tuple[str, list[PageRange]]] = []
         self.wait: asyncio.Event | None = None
 
     def count(self, tokens: int, disk: int) -> None:
+        self.figures_at = time.monotonic()
         self.figures = Figures(KV, 1, 0, tokens, 0, disk_bytes_total=disk, major_faults_total=tokens)
 
     async def warm(self, ranges: list[PageRange], on_progress: Callable[[int, int], None]) -> PagesDone:
@@ -72,15 +75,16 @@ class FakeInstance:
         self, name: str, path: Path, engine: FakeEngine, mode: LoadMode, publish: Callable[[AnyEvent], None]
     ) -> None:
         self.name = name
-        self.model = SimpleNamespace(id=f"acme/{name}", path=path)
+        self.model = SimpleNamespace(id=f"acme/{name}", path=path, size_bytes=path.stat().st_size)
         self.resolved = Resolved(LoadConfig(load_mode=mode), {})
         self.engine = engine
         self.ready = SimpleNamespace(page_control="", load_disk_bytes=5)
         self.report = None
-        self.state = "ready"
+        self.state, self.fault = "ready", ""
+        self.file_identities = identities([str(path)])
         self.running, self.queued = 1, 2
         self.idle_since = 0.0
-        self.memory = MemoryLog(name, f"acme/{name}", publish)
+        self.memory = MemoryLog(name, f"acme/{name}", 0, publish)
 
 
 class World:
@@ -307,7 +311,11 @@ def test_weights_in_private_memory_have_no_map(smollm2: Path, system: System) ->
         with pytest.raises(NoPageControl):
             await world.observer.warm("one")
         detail = await world.observer.detail("one")
-        assert detail.residency is None and detail.layers == []
+        assert detail.residency is not None and detail.layers == []
+        assert (detail.residency.resident_bytes, detail.residency.reason) == (
+            None,
+            "its weights were read into private memory",
+        )
         assert (await world.observer.layout("one")).layers == list(range(30))
 
     play(smollm2, scene)
@@ -357,7 +365,7 @@ def test_pins_add_up_and_are_let_go_of(smollm2: Path, system: System) -> None:
         assert pin is not None and pin.layers is None
         assert await observer.pin("one", [5]) == pin
         pin = await observer.pin("one", [5], is_on=False)
-        assert pin is not None and pin.layers == [layer for layer in range(30) if layer != 5]
+        assert pin is not None and pin.layers == [layer for layer in range(-1, 30) if layer != 5]
         assert await observer.pin("one", is_on=False) is None
         assert one.engine.moves[-1] == ("pin", [])
         assert [event.pin and event.pin.layers for event in world.told(PinChanged)] == [
@@ -365,7 +373,7 @@ def test_pins_add_up_and_are_let_go_of(smollm2: Path, system: System) -> None:
             [0, 1],
             [0],
             None,
-            [layer for layer in range(30) if layer != 5],
+            [layer for layer in range(-1, 30) if layer != 5],
             None,
         ]
 
@@ -398,7 +406,7 @@ def test_a_system_that_moves_no_pages_says_why(smollm2: Path, system: System) ->
 
 def test_what_is_given_back_is_told_logged_and_kept(caplog: pytest.LogCaptureFixture) -> None:
     events: list[AnyEvent] = []
-    log = MemoryLog("mine", "acme/one", events.append)
+    log = MemoryLog("mine", "acme/one", 0, events.append)
     with caplog.at_level("INFO", "octavo.core.runtime.memory_log"):
         log.note_given_back(GaveBack("kv_tail", 708 << 20, "708 MiB of unused KV"))
     given, action = events

@@ -1,0 +1,1 @@
+"""Models on the Hub: search, what a repository offers, and downloads."""
