@@ -36,6 +36,10 @@ lint: setup
 bench: setup-tests
 	$(BIN)/python -m tests.benchmarks.run $(ARGS)
 	$(BIN)/python -m tests.benchmarks.header
+	$(BIN)/python -m tests.benchmarks.residency
+	$(BIN)/python -m tests.benchmarks.sampling
+	$(BIN)/python -m tests.benchmarks.library
+	$(BIN)/python -m tests.benchmarks.downloads
 
 soak: setup-tests
 	$(BIN)/python -m pytest tests/soak --durations=10 $(ARGS)

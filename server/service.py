@@ -18,6 +18,7 @@ from octavo.core.chats.store import ChatStore
 from octavo.core.client.start import ALREADY_RUNNING
 from octavo.core.config import paths
 from octavo.core.config.paths import Home
+from octavo.core.config.reserve import Reserve
 from octavo.core.config.settings import SettingsFile, write_atomically
 from octavo.core.errors import OctavoError
 from octavo.core.library.catalog import Catalog
@@ -192,6 +193,10 @@ def run_service(home: Home, begun: Begun | None = None, make_runtime: MakeRuntim
         return ALREADY_RUNNING
     try:
         log_to(home.logs)
+        reserve = Reserve(home.reserve)
+        if reserve.give_up_if_full():
+            _log.warning("the disk of %s is full; what was kept for that is given up", home.root)
+        reserve.keep()
         asyncio.run(Service(home, make_runtime).run(begun))
     finally:
         lock.release()

@@ -59,6 +59,11 @@ class Home:
         return self.run / "service.lock"
 
     @property
+    def reserve(self) -> Path:
+        """Room on the disk that is given up when a service starts on a full one."""
+        return self.run / "reserve"
+
+    @property
     def endpoint(self) -> Path:
         """Where the running service writes how its control door is reached."""
         return self.run / "service.json"
