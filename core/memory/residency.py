@@ -14,10 +14,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from octavo.core.memory.cells import CellSums
 from octavo.core.memory.figures import LayerResidency, ResidencySummary
 from octavo.core.memory.layout import MapLayout
-from octavo.core.memory.pages import CachedFile
+from octavo.core.memory.map_cells import CellSums
+from octavo.core.memory.page_cache import CachedFile
 
 MOST_SHARE = 0.05
 """Of one core, what scanning may take."""

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from octavo.core.gguf import read_model
-from octavo.core.memory import pages
+from octavo.core.memory import page_cache
 from octavo.core.memory.layout import MapLayout
 from octavo.core.memory.residency import Scanner
 from tests.fixtures.big_model import LAYER_BYTES, big_model
@@ -136,7 +136,7 @@ def main() -> int:
     parser.add_argument("--mincore", action="store_true")
     given = parser.parse_args()
     if given.mincore:
-        pages.HAS_CACHESTAT = False
+        page_cache.HAS_CACHESTAT = False
     with written(given.megabytes) as path:
         highest = report(Model(path), given.seconds)
     verdict = "holds" if highest < GOAL else "MISSED"

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from octavo.core.gguf import read_model
-from octavo.core.memory import pages
+from octavo.core.memory import page_cache
 from octavo.core.memory.layout import MapLayout
 from octavo.core.memory.residency import Scanner, Snapshot
 from tests.core.memory.naive_map import naive_bytes, naive_cells, naive_total
@@ -29,7 +29,7 @@ NOBODY = 65534
 @pytest.fixture(params=["cachestat", "mincore"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Look in one way and in the other."""
-    monkeypatch.setattr(pages, "HAS_CACHESTAT", request.param == "cachestat")
+    monkeypatch.setattr(page_cache, "HAS_CACHESTAT", request.param == "cachestat")
     return str(request.param)
 
 
@@ -248,7 +248,7 @@ def test_one_unknown_shard_leaves_the_others_known(way: str, shards: list[Path],
 
 def test_file_system_on_which_cachestat_is_blind(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # overlayfs: the pages belong to the file below, and cachestat counts none (seen on Linux 6.18)
-    monkeypatch.setattr(pages, "_cached", lambda descriptor, length: 0)
+    monkeypatch.setattr(page_cache, "_cached", lambda descriptor, length: 0)
 
     def attempt() -> None:
         watched = Watched([small])
@@ -267,7 +267,7 @@ def test_refused_cachestat_leads_to_mincore(
     def refuse(descriptor: int, length: int) -> int:
         raise OSError(number, "refused")
 
-    monkeypatch.setattr(pages, "_cached", refuse)
+    monkeypatch.setattr(page_cache, "_cached", refuse)
 
     def attempt() -> None:
         watched = Watched([small])
@@ -285,12 +285,12 @@ def test_file_that_the_kernel_alone_hides_is_unknown(small: Path, monkeypatch: p
             raise PermissionError(errno.EPERM, "hidden")
         return 0
 
-    monkeypatch.setattr(pages, "_cached", refuse)
+    monkeypatch.setattr(page_cache, "_cached", refuse)
     watched = Watched([small])
     with closing(watched.scanner):
         for _ in range(2):
             seen = watched.scanner.scan()
-            assert (seen.resident_bytes, seen.reason) == (None, pages.HIDDEN)
+            assert (seen.resident_bytes, seen.reason) == (None, page_cache.HIDDEN)
 
 
 def test_closed_scanner_knows_nothing_and_closes_again(way: str, small: Path) -> None:
@@ -317,13 +317,13 @@ import json, os, sys
 from contextlib import closing
 from pathlib import Path
 from octavo.core.gguf import read_model
-from octavo.core.memory import pages
+from octavo.core.memory import page_cache
 from octavo.core.memory.layout import MapLayout
 from octavo.core.memory.residency import Scanner, Snapshot
 from tests.fixtures.page_cache import copy, drop
 
 foreign, room, user = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
-pages.HAS_CACHESTAT = sys.argv[4] == "cachestat"
+page_cache.HAS_CACHESTAT = sys.argv[4] == "cachestat"
 os.setgroups([]), os.setgid(user), os.setuid(user)
 own = copy(foreign, room / "own.gguf")
 size = own.stat().st_size
@@ -354,7 +354,7 @@ def test_foreign_file_is_unknown_and_the_own_one_true(way: str, small: Path) -> 
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         size, (foreign, own) = json.loads(done.stdout)
-        assert foreign == [[255], None, pages.HIDDEN]
+        assert foreign == [[255], None, page_cache.HIDDEN]
         cells, resident, reason = own
         assert abs(resident - size / 2) <= PAGE
         assert (cells[0], cells[-1], reason) == (0, 254, "")

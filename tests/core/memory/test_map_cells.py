@@ -4,9 +4,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as some
 
-from octavo.core.memory.cells import CellSums
 from octavo.core.memory.layout import MapLayout, MapTensor
-from octavo.core.memory.pages import range_counts
+from octavo.core.memory.map_cells import CellSums
+from octavo.core.memory.page_cache import range_counts
 from tests.core.memory.naive_map import naive_bytes, naive_cells, naive_total
 
 PAGE = 16

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from octavo.core.memory.layout import MapLayout
-from octavo.core.memory.pages import LONGEST_RANGE, PAGE
+from octavo.core.memory.page_cache import LONGEST_RANGE, PAGE
 
 FULL, UNKNOWN = 254, 255
 """A cell's byte when all of its pages are resident, and when nobody can say."""
