@@ -65,7 +65,8 @@ class OctavoError(Exception):
         self.details = details
 
     def __str__(self) -> str:
-        return f"{self.message} {self.hint}".rstrip()
+        ends = self.message.rstrip().endswith((".", "!", "?", "…"))
+        return f"{self.message}{'' if ends or not self.hint else '.'} {self.hint}".rstrip()
 
     def report(self) -> ErrorReport:
         """Give the error as data."""

@@ -148,7 +148,7 @@ class Bridge(QObject):
         """Take a .gguf file into the library."""
 
         async def work(service: Service) -> None:
-            added = await service.import_model(str(path))
+            added = await service.import_model(str(path.absolute()))
             await self._courier.read_models(service)
             for model in added.models[:1]:
                 self._post(ModelAdded(model))

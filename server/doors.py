@@ -102,7 +102,7 @@ def refuse_open_network(host_is_loopback: bool, keys: Keys, insists: bool) -> No
     if not host_is_loopback and not keys and not insists:
         raise Forbidden(
             "An address beyond this computer needs a key, or everyone on the network could use it.",
-            hint="Give --api-key-file, or --without-key if that is meant.",
+            hint="Use octavo serve with --api-key-file, or with --without-key if that is meant.",
         )
 
 

@@ -2,18 +2,22 @@
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 
 from octavo.core.client.types import DownloadAnswer, DownloadStatus
-from octavo.core.errors import HubFileNotFound, OctavoError
+from octavo.core.errors import ErrorReport, HubFileNotFound, OctavoError
 from octavo.core.events import DownloadChanged
 from octavo.core.hub.choices import pick, pick_projector
-from octavo.core.hub.downloads.places import targets
+from octavo.core.hub.downloads.places import identity, targets
 from octavo.core.hub.downloads.queue import Downloads
 from octavo.core.hub.downloads.remains import is_there
 from octavo.core.hub.reference import Reference
 from octavo.core.hub.types import Choice, Download, DownloadWish, Repository
 from octavo.core.library.checksums import Checksums
+from octavo.core.library.found import look_at_file, together
+from octavo.core.library.scan import examine
 from octavo.server.listing import tell_library
 from octavo.server.studio import Studio
 
@@ -28,9 +32,10 @@ _log = logging.getLogger(__name__)
 def make_downloads(studio: Studio) -> Downloads:
     """Make the downloads of a service."""
 
-    async def on_done(download: Download) -> None:
+    async def on_done(download: Download) -> ErrorReport | None:
         await asyncio.to_thread(_note_checksums, studio, download)
         await tell_library(studio)
+        return await asyncio.to_thread(_fault_of, targets(studio.home.models, download.wish))
 
     return Downloads(
         studio.home.models,
@@ -66,7 +71,10 @@ async def begin_download(
     wish = await wish_for(studio, reference, with_projector=with_projector)
     if await asyncio.to_thread(is_there, studio.home.models, wish):
         total = sum(file.size_bytes for file in wish.files)
-        return DownloadAnswer(status="already_downloaded", total_size_bytes=total)
+        former = [each for each in studio.downloads.all() if each.id == identity(wish) and each.unreadable]
+        return DownloadAnswer(
+            status="already_downloaded", total_size_bytes=total, download=former[0] if former else None
+        )
     return download_answer(await studio.downloads.add(wish))
 
 
@@ -101,6 +109,12 @@ def _wish(repository: Repository, choice: Choice, with_projector: bool) -> Downl
         publisher=publisher,
         model=model,
     )
+
+
+def _fault_of(files: Sequence[Path]) -> ErrorReport | None:
+    """Say why a file that came can't be used, in the library's words; None where all of them can."""
+    models = [found for path in files if path.suffix.lower() == ".gguf" and (found := look_at_file(path))]
+    return next((fault for found in together(models) if (fault := examine(found)[1])), None)
 
 
 def _note_checksums(studio: Studio, download: Download) -> None:

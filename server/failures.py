@@ -5,6 +5,7 @@ import math
 
 import msgspec
 from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
@@ -50,6 +51,7 @@ def answer_errors(app: FastAPI) -> None:
     """Have every failure of a route answered with an error body."""
     app.add_exception_handler(OctavoError, _on_octavo_error)
     app.add_exception_handler(HTTPException, _on_http_error)
+    app.add_exception_handler(RequestValidationError, _on_invalid)
     app.add_exception_handler(Exception, _on_fault)
 
 
@@ -63,6 +65,15 @@ async def _on_http_error(request: Request, fault: Exception) -> Response:
     response = error_response(_known(request, fault), request.url.path)
     response.headers.update(fault.headers or {})
     return response
+
+
+async def _on_invalid(request: Request, fault: Exception) -> Response:
+    assert isinstance(fault, RequestValidationError)
+    first = fault.errors()[0]
+    where = ".".join(str(part) for part in first["loc"])
+    return error_response(
+        InvalidRequest(f"The request can't be used: {where}: {first['msg']}."), request.url.path
+    )
 
 
 async def _on_fault(request: Request, fault: Exception) -> Response:

@@ -13,7 +13,7 @@ from octavo.core.hub.access import current_access
 from octavo.core.hub.choices import pick
 from octavo.core.hub.client import HubClient
 from octavo.core.hub.reference import Reference
-from octavo.core.hub.tokens import Tokens
+from octavo.core.hub.tokens import Tokens, checked_token
 from octavo.core.hub.types import Access
 from octavo.core.library.models import Model
 from octavo.core.memory.budget import Claim
@@ -90,9 +90,10 @@ class HubReach:
     async def log_in(self, token: str) -> TokenAnswer:
         """Keep a token, after the Hub was asked whose it is; raises ``HubRefused`` for one it doesn't know.
 
-        Where the Hub can't be asked the token is kept all the same.
+        ``InvalidRequest`` for what can't be one comes before anybody is asked. Where the Hub can't be asked
+        the token is kept all the same.
         """
-        token = token.strip()
+        token = checked_token(token)
         try:
             account = await self.client.account(token)
         except HubUnreachable:

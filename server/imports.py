@@ -31,9 +31,10 @@ _log = logging.getLogger(__name__)
 class ImportWish(msgspec.Struct):
     """What to bring into the library, and how.
 
-    ``path`` is a file, any part of a split model, or a folder. ``projector`` is taken instead of the one
-    beside the model, and none where ``with_projector`` is false. ``look_up`` asks the Hub where the file is
-    from. ``id``, any text, is what the import is called in events, and when it is called off.
+    ``path``, an absolute one, is a file, any part of a split model, or a folder. ``projector``, absolute too,
+    is taken instead of the one beside the model, and none where ``with_projector`` is false. ``look_up`` asks
+    the Hub where the file is from. ``id``, any text, is what the import is called in events, and when it is
+    called off.
     """
 
     path: str
@@ -57,12 +58,14 @@ def import_path(
 
     What fails in a folder is told in ``failures`` while the others go on; a single model's failure is raised.
     A split model and its projector are one: all or nothing. What a killed import left is settled first.
+    Raises ``InvalidRequest`` for a path that is empty or relative: here nobody knows to which folder.
     """
-    path = Path(wish.path).expanduser()
+    path = _absolute(wish.path, "path")
     planner = _Planner(home, wish, propose_from_hub if wish.look_up else None)
     finished = {} if wish.dry_run else finish_interrupted(home.models)
     attempts = _Attempts(keeps=path.is_dir())
-    plans = attempts.each(_sources(path, finished), planner.plan, lambda source: source)
+    sources, left_out = _sources(path, finished)
+    plans = attempts.each(sources, planner.plan, lambda source: source)
     if not wish.dry_run:
         runner = _Runner(plans, progress or _silent, cancelled or _never)
         plans = attempts.each(plans, runner.run, lambda plan: plan.source)
@@ -73,7 +76,7 @@ def import_path(
         dry_run=bool(wish.dry_run),
         models=sorted({f"{plan.publisher}/{plan.model}" for plan in plans}),
         files=[_told(plan, file) for plan in plans for file in plan.files],
-        notes=[f"{file.sentence} ({plan.reason})." for plan in plans for file in plan.files],
+        notes=[*_notes(plans), *_left_out(left_out)],
         failures=attempts.failures,
     )
 
@@ -95,10 +98,11 @@ class _Planner:
             )
         if wish.repo:
             split_place(wish.repo)  # a place that can't be is no file's own failure
-        if wish.projector and Path(wish.path).expanduser().is_dir():
+        if wish.projector and Path(wish.path).is_dir():
             raise InvalidRequest(
                 "A projector can be named for one model only.", hint="Import its model by itself."
             )
+        self._projector = None if wish.projector is None else _absolute(wish.projector, "projector")
 
     def plan(self, source: Path) -> ImportPlan:
         """Plan one; raises what ``plan_import`` does."""
@@ -108,7 +112,7 @@ class _Planner:
             self._wish.repo,
             self._mode,
             with_projector=self._wish.with_projector is not False,
-            projector=Path(self._wish.projector) if self._wish.projector else None,
+            projector=self._projector,
             propose_from_hub=self._propose_from_hub,
             beside_bytes=self._beside_bytes,
         )
@@ -202,13 +206,40 @@ def adopt_starter(home: Home, catalog: Catalog) -> None:
             return
 
 
-def _sources(path: Path, finished: dict[Path, Path]) -> list[Path]:
-    """Give a file of each model; a source whose interrupted move was just finished is where it came to."""
+def _absolute(name: str, param: str) -> Path:
+    path = Path(name)
+    if not name or not path.is_absolute():
+        raise InvalidRequest(
+            f"{printable(name)!r} is no absolute path.",
+            hint="Write the whole path, from the root folder or the drive on.",
+            param=param,
+        )
+    return path
+
+
+def _sources(path: Path, finished: dict[Path, Path]) -> tuple[list[Path], int]:
+    """Give a file of each model; a source whose interrupted move was just finished is where it came to.
+
+    Then comes how many linked folders were left out.
+    """
     if path.is_dir():
-        models, others = sources_below(path)
-        return [*models, *others]
+        models, others, left_out = sources_below(path)
+        return [*models, *others], left_out
     absolute = Path(os.path.abspath(path))
-    return [path if os.path.lexists(path) else finished.get(absolute, path)]
+    return [path if os.path.lexists(path) else finished.get(absolute, path)], 0
+
+
+def _notes(plans: Iterable[ImportPlan]) -> list[str]:
+    """Say what becomes of each file."""
+    return [f"{file.sentence} ({plan.reason})." for plan in plans for file in plan.files]
+
+
+def _left_out(links: int) -> list[str]:
+    """Say that linked folders weren't gone into."""
+    if not links:
+        return []
+    folders = "1 linked folder that leads" if links == 1 else f"{links} linked folders that lead"
+    return [f"What lies behind {folders} elsewhere was left out."]
 
 
 def _told(plan: ImportPlan, file: PlannedFile) -> ImportedFile:

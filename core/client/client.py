@@ -325,7 +325,9 @@ class ServiceClient(DownloadCalls, HubCalls, LibraryCalls):
                     raise wire.error_of(await response.aread())
                 yield response
         except httpx2.TransportError as fault:
-            raise ServiceUnavailable(f"The connection to the service was lost: {fault!r}.") from fault
+            raise ServiceUnavailable(
+                "The connection to the service was lost.", hint="Try again.", cause=str(fault)
+            ) from fault
 
 
 def _encoded(body: object) -> bytes:

@@ -1,12 +1,16 @@
 """The client's calls that concern downloads."""
 
+import re
 from typing import Any, TypeVar
-from urllib.parse import quote
 
 from octavo.core.client.types import DownloadAnswer, DownloadList
+from octavo.core.errors import DownloadNotFound
+from octavo.core.gguf import printable
 from octavo.core.hub.types import Download
 
 Answer = TypeVar("Answer")
+
+_ID = re.compile(r"\w+", re.ASCII)
 
 
 class DownloadCalls:
@@ -47,5 +51,7 @@ class DownloadCalls:
         raise NotImplementedError
 
 
-def _part(text: str) -> str:
-    return quote(text, safe="")
+def _part(id: str) -> str:
+    if not _ID.fullmatch(id):  # as part of a path it would name another route
+        raise DownloadNotFound(f"There is no download {printable(id[:80])}.", hint="octavo get --list")
+    return id

@@ -1,23 +1,26 @@
 """Start the service, detached from the terminal and the window that need it."""
 
 import os
+import shutil
 import subprocess
 import sys
 import threading
 from pathlib import Path
 
 from octavo.core.config.paths import Home
-from octavo.core.errors import ServiceUnavailable
+from octavo.core.errors import ServiceUnavailable, StorageFailed
 
 # the service's exit code when another one holds the lock: no failure for who wants any service
 ALREADY_RUNNING = 3
 LAST_WORDS_BYTES = 2000
+LEAST_FREE_BYTES = 64 << 10
 
 
 class StartedService:
     """The process of a service that was just started; it may lose the race to another one."""
 
     def __init__(self, home: Home) -> None:
+        self._home = home
         self._log = home.logs / "service.out"
         self._process = _spawn(home, self._log)
         # reaps the child, so that a service that dies before its starter leaves no zombie
@@ -26,11 +29,18 @@ class StartedService:
     def check(self) -> None:
         """Raise ``ServiceUnavailable`` with its last words when the service failed to start."""
         code = self._process.poll()
-        if code not in (None, ALREADY_RUNNING):
-            raise ServiceUnavailable(
-                f"The service ended at once (exit code {code}): {_last_words(self._log)}",
-                hint=f"See {self._log.parent}.",
+        if code in (None, ALREADY_RUNNING):
+            return
+        if shutil.disk_usage(self._home.root).free < LEAST_FREE_BYTES:
+            raise StorageFailed(
+                f"The service can't start: the disk of {self._home.root} is full.",
+                hint="Free some space.",
+                path=str(self._home.root),
             )
+        raise ServiceUnavailable(
+            f"The service ended at once (exit code {code}): {_last_words(self._log)}",
+            hint=f"See {self._log.parent}.",
+        )
 
 
 def command() -> list[str]:

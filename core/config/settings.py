@@ -4,12 +4,14 @@ import os
 import tempfile
 import time
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import tomlkit
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from tomlkit.exceptions import TOMLKitError
 
+from octavo.core.config.addresses import PROXY_SETTING, check_endpoint, checked_proxy
+from octavo.core.config.load_config import resolve
 from octavo.core.errors import InvalidConfig, StorageFailed
 
 
@@ -140,9 +142,9 @@ class SettingsFile:
             changed = Settings.model_validate(fields)
         except ValidationError as fault:
             raise InvalidConfig(f"The setting can't be used: {_first_fault(fault)}.", field=group) from fault
-        write_atomically(
-            self._path, tomlkit.dumps(changed.model_dump(mode="json", exclude_none=True)).encode()
-        )
+        _check(group, changed)
+        told = _without_none(changed.model_dump(mode="json"))
+        write_atomically(self._path, tomlkit.dumps(told).encode())
         self.current = changed
         return changed
 
@@ -168,6 +170,37 @@ class SettingsFile:
             ) from fault
         self.set_aside = aside
         return Settings()
+
+
+def _without_none(value: dict[str, Any]) -> dict[str, Any]:
+    """Leave out what isn't said: TOML has no word for it."""
+    return {
+        name: _without_none(item) if isinstance(item, dict) else item
+        for name, item in value.items()
+        if item is not None
+    }
+
+
+def _check(group: str, changed: Settings) -> None:
+    """Refuse what could be written but never used; what a file already holds is left to where it is used.
+
+    Raises ``InvalidConfig``.
+    """
+    if group == "loading":
+        resolve(("setting", changed.loading.defaults))
+        for defaults in changed.loading.models.values():
+            resolve(("setting", defaults))
+    if group == "hub":
+        check_endpoint(changed.hub.endpoint)
+        if changed.hub.proxy:
+            checked_proxy(changed.hub.proxy, PROXY_SETTING)
+    for folder in changed.library.folders if group == "library" else ():
+        path = Path(folder).expanduser()
+        if not path.is_absolute() or not folder.isprintable() or path == Path(path.anchor):
+            raise InvalidConfig(
+                f"{folder!r} can't be a model folder: name one by its whole path, and not a whole disk.",
+                field="library.folders",
+            )
 
 
 def write_atomically(path: Path, data: bytes) -> None:

@@ -7,9 +7,10 @@ The variables are huggingface_hub's (docs: environment_variables): ``HF_ENDPOINT
 import os
 import urllib.request
 from collections.abc import Mapping
-from urllib.parse import SplitResult, urlsplit, urlunsplit
+from urllib.parse import urlsplit, urlunsplit
 
 from octavo.core.config import paths
+from octavo.core.config.addresses import PROXY_SETTING, checked_proxy, web_address
 from octavo.core.config.paths import Home
 from octavo.core.config.settings import Hub
 from octavo.core.errors import HubOffline, InvalidConfig
@@ -61,7 +62,13 @@ def require_online(access: Access) -> None:
 
 
 def _endpoint(text: str) -> str:
-    parts = _url(text or Access().endpoint, "endpoint", "HF_ENDPOINT", ("https", "http"))
+    parts = web_address(text or Access().endpoint)
+    if parts is None:
+        raise InvalidConfig(
+            "The Hub's endpoint is no URL that can be used.",
+            hint="Set HF_ENDPOINT, or the setting hub.endpoint, to one such as https://example.org.",
+            field="hub.endpoint",
+        )
     # what is shown in messages must hold no password, and no query can follow a path that is added
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path.rstrip("/"), "", ""))
 
@@ -73,12 +80,9 @@ def _proxy(endpoint: str, settings: Hub, environ: Mapping[str, str]) -> str | No
     if excepted and _bypasses(parts.hostname or "", parts.netloc, excepted):
         return None
     names = [f"{parts.scheme}_proxy", "all_proxy"]
-    said = next((value for name in names if (value := _variable(environ, name))), settings.proxy)
-    if not said:
-        return None
-    proxy = said if "://" in said else f"http://{said}"
-    _url(proxy, "proxy", "HTTPS_PROXY", ("http", "https", "socks5", "socks5h"))
-    return proxy
+    named = [(name.upper(), value) for name in names if (value := _variable(environ, name))]
+    place, said = next(iter(named), (PROXY_SETTING, settings.proxy))
+    return checked_proxy(said, place) if said else None
 
 
 def _variable(environ: Mapping[str, str], name: str) -> str:
@@ -91,18 +95,3 @@ def _variable(environ: Mapping[str, str], name: str) -> str:
 def _bypasses(host: str, netloc: str, excepted: str) -> bool:
     bypasses = urllib.request.proxy_bypass_environment  # type: ignore[attr-defined]
     return any(bool(bypasses(name, {"no": excepted})) for name in (host, netloc))
-
-
-def _url(text: str, field: str, variable: str, schemes: tuple[str, ...]) -> SplitResult:
-    try:
-        parts = urlsplit(text)
-        is_sound = parts.scheme in schemes and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        is_sound = False
-    if not is_sound or any(c.isspace() or not c.isprintable() for c in text):
-        raise InvalidConfig(
-            f"The Hub's {field} is no URL that can be used.",
-            hint=f"Set {variable}, or the setting hub.{field}, to one such as https://example.org.",
-            field=f"hub.{field}",
-        )
-    return parts

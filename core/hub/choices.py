@@ -55,7 +55,7 @@ def pick(repository: Repository, wanted: str) -> Choice:
             return found[0]
         if found:
             raise _no_choice(repository, f"{len(found)} choices called {wanted}", found)
-    raise _no_choice(repository, f"no {wanted}", repository.choices)
+    raise _no_choice(repository, f"no {wanted}" if text else "nothing to choose", repository.choices)
 
 
 def pick_projector(repository: Repository, wanted: str) -> HubFile:
@@ -190,6 +190,10 @@ def _files_of(choice: Choice) -> set[str]:
 def _no_choice(repository: Repository, what: str, among: Sequence[Choice]) -> HubFileNotFound:
     names = [choice.name for choice in among]
     told = f"There are: {', '.join(names[:20])}." if names else "It has no GGUF model at all."
+    if not names and repository.hidden_files:
+        count = repository.hidden_files
+        files = "Its only GGUF file is" if count == 1 else f"All of its {count} GGUF files are"
+        told = f"{files} left out because of names that can't be used on a disk. Tell its publisher."
     return HubFileNotFound(
         f"{repository.id} has {what}.", hint=told, repo=repository.id, candidates=names[:100]
     )

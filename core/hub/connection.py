@@ -137,7 +137,7 @@ class Connection:
         self, fault: httpx2.Response | BaseException, repo: str | None = None, file: str | None = None
     ) -> Exception:
         """Make the error for an answer or a fault."""
-        return failure_of(fault, repo, file, endpoint=self.access.endpoint)
+        return failure_of(fault, repo, file, endpoint=self.access.endpoint, proxy=self.access.proxy)
 
     def file_path(self, repo: str, revision: str, file: str) -> str:
         """Give the path that a file is fetched from."""

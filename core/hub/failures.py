@@ -32,6 +32,10 @@ LONGEST_WAIT_S = 3600.0
 
 USUAL_WAIT_S = 30.0
 _WRONG_TOKEN = re.compile(r"invalid (credentials|username|token)|expired", re.IGNORECASE)
+_WANTS_NAME = (
+    "The proxy wants a name and a password.",
+    "Put them into HTTPS_PROXY, or into the setting hub.proxy: http://name:password@host:port.",
+)
 _RATE_RESET = re.compile(r"\bt=(\d+)")
 
 
@@ -41,16 +45,18 @@ def failure_of(
     file: str | None = None,
     *,
     endpoint: str = OFFICIAL,
+    proxy: str | None = None,
 ) -> OctavoError:
     """Make the error for an answer that is none (status 300 or more), or for what kept one from coming.
 
-    ``endpoint`` is the access's: links are made with it, since a mirror has pages of its own.
+    ``endpoint`` is the access's: links are made with it, since a mirror has pages of its own. ``proxy`` is
+    the access's, too: with one, it is the proxy that a connection is made to.
     """
     if isinstance(fault, OctavoError):
         return fault
     if isinstance(fault, httpx2.Response):
         return _of_answer(fault, repo, file, endpoint)
-    return _of_fault(fault, endpoint)
+    return _of_fault(fault, endpoint, proxy)
 
 
 def page_instead(
@@ -188,11 +194,7 @@ def _not_there(repo: str | None, file: str | None, endpoint: str) -> OctavoError
 def _unfit(answer: httpx2.Response, endpoint: str) -> OctavoError:
     status = answer.status_code
     if status == 407:
-        return HubUnreachable(
-            "The proxy wants a name and a password.",
-            hint="Put them into HTTPS_PROXY, or into the setting hub.proxy: http://name:password@host:port.",
-            endpoint=endpoint,
-        )
+        return HubUnreachable(_WANTS_NAME[0], hint=_WANTS_NAME[1], endpoint=endpoint)
     if status >= 500 or status == 408:
         return HubUnreachable(
             f"The Hub has trouble of its own (status {status}).",
@@ -207,9 +209,28 @@ def _unfit(answer: httpx2.Response, endpoint: str) -> OctavoError:
     )
 
 
-def _of_fault(fault: BaseException, endpoint: str) -> OctavoError:
-    message, hint = _words(fault, _host(fault) or urlsplit(endpoint).hostname or endpoint)
+def _of_fault(fault: BaseException, endpoint: str, proxy: str | None) -> OctavoError:
+    told = _of_proxy(fault, urlsplit(proxy).netloc.rpartition("@")[2]) if proxy else None
+    message, hint = told or _words(fault, _host(fault) or urlsplit(endpoint).hostname or endpoint)
     return HubUnreachable(message, hint=hint, endpoint=endpoint)
+
+
+def _of_proxy(fault: BaseException, address: str) -> tuple[str, str] | None:
+    """Blame the proxy for what keeps a connection from being made; None where it may be the Hub."""
+    hint = "Look at HTTPS_PROXY, HTTP_PROXY and ALL_PROXY, and at the setting hub.proxy."
+    cause = _root(fault)
+    if isinstance(fault, httpx2.ProxyError):
+        is_nameless = str(fault).startswith("407")
+        return _WANTS_NAME if is_nameless else (f"The proxy {address} doesn't let this through.", hint)
+    if isinstance(cause, ssl.SSLError):
+        return None
+    if isinstance(cause, socket.gaierror):
+        return f"The name of the proxy {address} can't be resolved.", hint
+    if isinstance(fault, httpx2.ConnectTimeout):
+        return f"The proxy {address} did not answer in time.", hint
+    if isinstance(fault, httpx2.ConnectError):
+        return f"The proxy {address} refuses the connection, or can't be reached.", hint
+    return None
 
 
 def _words(fault: BaseException, host: str) -> tuple[str, str]:

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from octavo.core.config.settings import write_atomically
-from octavo.core.errors import StorageFailed
+from octavo.core.errors import InvalidGguf, StorageFailed
 from octavo.core.gguf import Description, Header, RangedSource, describe, joined, read_header
 from octavo.core.gguf.shards import gathered
 from octavo.core.hub.connection import Connection
@@ -95,8 +95,15 @@ class Headers:
             source = RangedSource(remote.fetch, file.size_bytes)
             try:
                 return await asyncio.to_thread(read_header, source, file.path)
+            except InvalidGguf as fault:
+                # the hint comes right behind it, in the note of a choice
+                raise InvalidGguf(_sentence(fault.message), hint=fault.hint, **fault.details) from fault
             finally:
                 remote.stop()
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith((".", "!", "?")) else f"{text}."
 
 
 def _key(endpoint: str, repo: str, revision: str, choice: Choice) -> str:

@@ -30,6 +30,11 @@ def parse_reference(text: str, endpoint: str = "") -> Reference:
     ``endpoint`` is a mirror whose addresses count, too. Raises ``InvalidRequest`` for anything else.
     """
     said = text.strip().removeprefix(PREFIX).strip()
+    if "://" in said and not _ADDRESS.match(said):
+        raise InvalidRequest(
+            f"{printable(text[:120])} is no address of the Hub.",
+            hint="Give one that begins with https://, or a repository, such as Qwen/Qwen3-8B-GGUF.",
+        )
     if _ADDRESS.match(said):
         return _of_address(said, endpoint)
     name, mark, wanted = re.match(r"([^@:]*)([@:]?)(.*)", said, re.DOTALL).groups()  # type: ignore[union-attr]

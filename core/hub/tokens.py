@@ -68,7 +68,7 @@ class Tokens:
 
     def keep(self, token: str) -> TokenPlace:
         """Keep a token and tell where; raises ``InvalidRequest`` for what can't be one, ``StorageFailed``."""
-        token = _checked(token)
+        token = checked_token(token)
         with self._lock:
             self._known = None
             if backend := self._keep_in_keyring(token):
@@ -172,12 +172,13 @@ def _cleaned(token: str) -> str:
     return token if is_sound else ""
 
 
-def _checked(token: str) -> str:
-    cleaned = _cleaned(token)
-    if cleaned:
+def checked_token(token: str) -> str:
+    """Give a token without the spaces around it; raises ``InvalidRequest``, which never holds its text."""
+    if cleaned := _cleaned(token):
         return cleaned
+    what = "That is no token: a token is one word of Latin letters, digits and signs."
     raise InvalidRequest(
-        "That is no token: a token is one word of letters, digits and signs.",
+        what if token.strip() else "No token was given.",
         hint="Make one at https://huggingface.co/settings/tokens; it begins with hf_.",
         param="token",
     )

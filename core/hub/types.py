@@ -123,7 +123,8 @@ class Download(msgspec.Struct, frozen=True, kw_only=True):
     """A download as it is now. ``done_bytes`` never fall, save when the file on the Hub has changed.
 
     ``waiting`` is a pause before the next try, which begins at ``retry_at`` (seconds since the epoch);
-    ``error`` says why it waits, is paused or failed, and what to do. ``is_verified``: every file has the
+    ``error`` says why it waits, is paused or failed, and what to do. ``unreadable``: of one that is done, why
+    what was published is no model that can be read. ``is_verified``: every file has the
     SHA-256 that the Hub names. ``notes``: what a person may want to know of how it went.
     """
 
@@ -139,3 +140,4 @@ class Download(msgspec.Struct, frozen=True, kw_only=True):
     error: ErrorReport | None = None
     is_verified: bool = False
     notes: list[str] = []
+    unreadable: ErrorReport | None = None

@@ -12,10 +12,11 @@ from pathlib import Path
 
 from octavo.core.gguf import Description
 from octavo.core.library.folders import existing
-from octavo.core.library.models import file_stem
+from octavo.core.library.models import file_stem, named_place
 from octavo.core.library.owners import owner_of
 from octavo.core.library.places import (
     folder_below,
+    is_below,
     proposed_file_name,
     proposed_place,
     split_place,
@@ -67,6 +68,7 @@ def plan_import(
     Without a ``mode`` the files are moved, unless one lies in another program's folder or cache: then they
     are hard-linked or, across disks, copied. ``projector`` is taken instead of the folder's.
     ``propose_from_hub`` is asked for the place of a file by its name where nothing better says it.
+    What lies in the library already stays where it is, unless ``publisher_model`` names its place.
     ``beside_bytes`` are needed on the disk for other plans. Changes nothing. Raises ``UnreadableFile``,
     ``InvalidGguf``, ``InvalidRequest`` (names, mode, projector), ``TargetExists`` and ``StorageFailed`` (no
     room, a source that can't be moved).
@@ -74,9 +76,13 @@ def plan_import(
     source, root = _absolute(source), _absolute(root)
     chosen = _absolute(projector) if projector else None
     unit = unit_of(source, with_projector=with_projector, projector=chosen)
-    place = split_place(publisher_model) if publisher_model else None
-    publisher, model = place or proposed_place(unit.parts[0], unit.description, propose_from_hub)
-    plan = _planned(unit, root, publisher, model, mode)
+    if publisher_model:
+        plan = _planned(unit, root, *split_place(publisher_model), mode)
+    elif (there := _in_library(unit.parts[0], root)) is not None:
+        plan = _kept(unit, root, there, mode)
+    else:
+        place = proposed_place(unit.parts[0], unit.description, propose_from_hub)
+        plan = _planned(unit, root, *place, mode)
     left = [file for file in plan.files if not file.present]
     check_same_disk(left)
     check_removable(left)
@@ -116,6 +122,9 @@ def remove_shared(plans: Sequence[ImportPlan]) -> None:
         return
     for plan in plans:
         for file in plan.files:
+            # one that was in its place from the start has no second name to remove
+            if os.path.realpath(file.source) == os.path.realpath(file.target):
+                continue
             if file.mode is ImportMode.HARD_LINK and _is_same_file(file.source, file.target):
                 with explained(file.source):
                     file.source.unlink(missing_ok=True)
@@ -137,6 +146,30 @@ def _planned(unit: Unit, root: Path, publisher: str, model: str, asked: ImportMo
         files.append(_file(unit.projector, folder / name, its_mode, asked is not None and not stays))
     if all(file.present for file in files):
         reason = "nothing to do"
+    return ImportPlan(tuple(files), root, mode, publisher, model, reason, unit.description)
+
+
+def _in_library(source: Path, root: Path) -> Path | None:
+    """Give the path at which the library has ``source`` itself, or the file that it links to."""
+    for path in (source, Path(os.path.realpath(source))):
+        if is_below(path, root):
+            return root / Path(os.path.realpath(path.parent)).relative_to(os.path.realpath(root)) / path.name
+    return None
+
+
+def _kept(unit: Unit, root: Path, there: Path, asked: ImportMode | None) -> ImportPlan:
+    """Plan nothing for a model that is in the library; a projector named from elsewhere goes beside it."""
+    publisher, model = named_place(there, root)
+    mode = asked or ImportMode.MOVE
+    files = [_file(part, part, mode, asked is not None) for part in unit.parts]
+    reason = "nothing to do"
+    if unit.projector and unit.projector_description:
+        target = unit.projector
+        if _in_library(target, root) is None:
+            facts = unit.projector_description
+            name = _projector_name(target, facts, unit.description, there.name, file_stem(there))
+            target, reason = there.parent / name, "beside its model"
+        files.append(_file(unit.projector, target, mode, asked is not None))
     return ImportPlan(tuple(files), root, mode, publisher, model, reason, unit.description)
 
 

@@ -83,6 +83,14 @@ def folder_below(root: Path, publisher: str, model: str) -> Path:
     return _spelled(_spelled(root, publisher), model)
 
 
+def is_below(path: Path, folder: Path) -> bool:
+    """Tell whether the entry ``path`` really lies at any depth in ``folder``, whatever links lead to either.
+
+    Where ``path`` is a link itself, it is the link's own place that counts.
+    """
+    return Path(os.path.realpath(path.parent)).is_relative_to(os.path.realpath(folder))
+
+
 def taken_by(target: Path) -> Path | None:
     """Give what has the name of ``target`` already: a file, folder or dangling link, in whatever case."""
     taken = (name for name in _names(target.parent) if folded(name) == folded(target.name))

@@ -59,6 +59,8 @@ class PlannedFile:
     @property
     def sentence(self) -> str:
         """Say what will happen, for a dry run."""
+        if self.present and self.source == self.target:
+            return f"{printable(self.source)} is in the library already"
         if self.present:
             return f"{printable(self.source)} is already there as {printable(self.target)}"
         return f"{_VERBS[self.mode]} {printable(self.source)} to {printable(self.target)}"

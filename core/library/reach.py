@@ -3,6 +3,7 @@
 import os
 import stat
 import threading
+import time
 from pathlib import Path
 
 PATIENCE_S = 2.0
@@ -28,10 +29,11 @@ class Reach:
         """Tell what a folder is on the disk; None: there is no such folder, or no answer."""
         with self._lock:
             question = self._asked.get(folder)
-            is_new = question is None
             if question is None:
                 question = self._asked[folder] = _Question(folder)
-        if not question.answered.wait(self._patience_s if is_new else 0.0):
+        # who asks meanwhile waits for the same answer, and no longer than the first
+        age_s = time.monotonic() - question.asked_at
+        if not question.answered.wait(max(self._patience_s - age_s, 0.0)):
             return None
         with self._lock:
             self._asked.pop(folder, None)
@@ -40,6 +42,7 @@ class Reach:
 
 class _Question:
     def __init__(self, folder: Path) -> None:
+        self.asked_at = time.monotonic()
         self.answered = threading.Event()
         self.place: Place | None = None
         threading.Thread(target=self._ask, args=(folder,), name="folder probe", daemon=True).start()

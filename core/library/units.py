@@ -6,6 +6,7 @@ GGUF files in the source's folder.
 
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,8 +14,9 @@ from octavo.core.errors import ErrorReport, InvalidRequest, UnreadableFile
 from octavo.core.gguf import Description, Header, describe, members, printable, read_header
 from octavo.core.gguf.shards import check_present, is_whole_alone, joined
 from octavo.core.library.models import Model, file_stem
+from octavo.core.library.places import is_below
 from octavo.core.library.projectors import with_projectors
-from octavo.core.library.scan import Found, examine, find_files, look_at
+from octavo.core.library.scan import Found, Visited, examine, find_files, look_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,18 +52,37 @@ def unit_of(source: Path, *, with_projector: bool = True, projector: Path | None
     return _paired(parts, description) if with_projector else Unit(parts, description)
 
 
-def sources_below(folder: Path) -> tuple[list[Path], list[Path]]:
+def sources_below(folder: Path) -> tuple[list[Path], list[Path], int]:
     """Give one file of each unit below ``folder``, and the projectors that go with none of them.
 
-    A projector that belongs to a model beside it comes with that model. Raises ``UnreadableFile`` where
-    there is no GGUF file at all.
+    A projector that belongs to a model beside it comes with that model. Linked folders that lead elsewhere
+    are not gone into; last comes how many those are. Raises ``UnreadableFile`` where there is no GGUF file
+    at all.
     """
-    rows, projectors = with_projectors(_row(found) for found in find_files(folder))
+    outside, left_out = _linked_elsewhere(folder)
+    inside = (found for found in find_files(folder, outside) if is_below(found.path, folder))
+    rows, projectors = with_projectors(_row(found) for found in inside)
     taken = {model.projector.path for model in rows if model.projector}
     alone = [model.path for model in projectors if model.path not in taken]
     if not rows and not projectors:
-        raise UnreadableFile(f"There is no .gguf file in {printable(folder)}.", path=printable(folder))
-    return sorted(model.path for model in rows), sorted(alone)
+        hint = "Linked folders that lead elsewhere are left out: name what they lead to." if left_out else ""
+        message = f"There is no .gguf file in {printable(folder)}."
+        raise UnreadableFile(message, hint=hint, path=printable(folder))
+    return sorted(model.path for model in rows), sorted(alone), left_out
+
+
+def _linked_elsewhere(folder: Path) -> tuple[Visited, int]:
+    """Find where linked folders below ``folder`` lead out of it, and how many such links there are."""
+    outside, count = Visited(), 0
+    for above, names, _ in os.walk(folder):
+        for path in (Path(above, name) for name in names):
+            if path.is_symlink() and not is_below(path / "x", folder):
+                count += 1
+                # one that was removed meanwhile leads nowhere
+                with suppress(FileNotFoundError):
+                    status = path.stat()
+                    outside.add((status.st_dev, status.st_ino))
+    return outside, count
 
 
 def pairs_by_itself(

@@ -13,7 +13,7 @@ import psutil
 from octavo.core.config.load_config import Resolved
 from octavo.core.engine.client import Engine
 from octavo.core.engine.protocol import Ready
-from octavo.core.errors import Cancelled, OctavoError
+from octavo.core.errors import Cancelled, InvalidRequest, OctavoError
 from octavo.core.events import (
     InstanceFigures,
     InstanceState,
@@ -34,6 +34,7 @@ from octavo.core.runtime.placing import identities, load_command
 from octavo.core.runtime.requests import Loading
 
 MEMORY_BACK_DEADLINE_S = 5.0
+LONGEST_NAME = 200
 UNLOCKED = "The weights are not locked in memory: the system allows too little (ulimit -l). The model works."
 
 
@@ -308,6 +309,17 @@ class Speed:
             self._value = (count - self._count) / (now - self._at)
             self._at, self._count = now, count
         return self._value
+
+
+def checked_name(name: str) -> str:
+    """Give a name to load a model under; raises ``InvalidRequest`` for one that can't be shown or typed."""
+    if not name.isprintable() or not name.strip() or len(name) > LONGEST_NAME:
+        raise InvalidRequest(
+            f"A model can't be loaded under that name: it takes up to {LONGEST_NAME} printable characters.",
+            hint="Choose another identifier.",
+            param="identifier",
+        )
+    return name
 
 
 def memory_of(pid: int | None) -> tuple[int, int]:

@@ -26,7 +26,7 @@ from octavo.core.runtime.assess import Assessor
 from octavo.core.runtime.attribution import Stopwatch
 from octavo.core.runtime.defaults import is_fitted
 from octavo.core.runtime.fast import FastMode
-from octavo.core.runtime.instance import Instance
+from octavo.core.runtime.instance import Instance, checked_name
 from octavo.core.runtime.observer import Observer
 from octavo.core.runtime.requests import ChatRequest, CompletionRequest, Step
 from octavo.core.runtime.room import Room, claim_of
@@ -104,7 +104,7 @@ class Runtime:
         (``InstanceBusy``). Raises ``InsufficientMemory`` for what would not run, unless ``force`` is given.
         """
         found = await self._find(model, allow_path)
-        name = instance or found.id
+        name = checked_name(instance) if instance else found.id
         resolved = await self._resolve(found, fields or {}, name)
         loaded = await self._replace_or_reuse(name, found, resolved, says_fields=bool(fields))
         is_new = loaded is None

@@ -7,12 +7,19 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from octavo.server.cli.console import say
+from octavo.server.cli.console import say, utf8
 from octavo.server.cli.hub_words import show_page, show_repository
 
 if TYPE_CHECKING:
     from octavo.core.client import ServiceClient
     from octavo.core.hub.types import Repository
+
+
+def words(said: list[str] | None) -> list[str] | None:
+    """Let words through that are text; usage error for other bytes."""
+    for word in said or ():
+        utf8(word)
+    return said
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +51,10 @@ async def chosen(
     if "/" in name or is_reference(name):
         reference = parse_reference(name, endpoint)
     else:
-        words, _, quant = name.partition("@")
-        reference = Reference(await _searched(client, words, asking), quant or None)
+        text, _, quant = name.partition("@")
+        if not text.strip():
+            raise InvalidRequest(f"{name} names no model.", hint="Give org/name, or words of its name.")
+        reference = Reference(await _searched(client, text.strip(), asking), quant.strip() or None)
     if choice and reference.wanted and choice != reference.wanted:
         raise InvalidRequest("More than one choice is named.", hint="Name one.")
     wanted = choice or reference.wanted
@@ -55,14 +64,14 @@ async def chosen(
     return reference.repo, wanted, reference.revision
 
 
-async def _searched(client: "ServiceClient", words: str, asking: Asking) -> str:
+async def _searched(client: "ServiceClient", text: str, asking: Asking) -> str:
     from octavo.core.errors import ModelNotFound
     from octavo.core.hub.search import HubQuery
 
-    page = await client.hub_search(HubQuery(text=words, limit=asking.limit))
+    page = await client.hub_search(HubQuery(text=text, limit=asking.limit))
     names = [model.id for model in page.models]
     if not names:
-        raise ModelNotFound(f"Nothing on the Hub is called {words}.", hint="Try fewer words.")
+        raise ModelNotFound(f"Nothing on the Hub is called {text}.", hint="Try fewer words.")
     if len(names) == 1 and not asking.select:
         return names[0]
     if asking.can_ask or asking.lists:
@@ -71,7 +80,7 @@ async def _searched(client: "ServiceClient", words: str, asking: Asking) -> str:
         return names[0]
     if not asking.can_ask:
         raise ModelNotFound(
-            f"{len(names)} repositories fit {words}.",
+            f"{len(names)} repositories fit {text}.",
             hint=f"Name one, or take the first with -y: {', '.join(names)}.",
             candidates=names,
         )
@@ -82,13 +91,13 @@ def _one_of(found: "Repository", asking: Asking) -> str | None:
     from octavo.core.errors import HubFileNotFound
 
     names = [choice.name for choice in found.choices]
-    if len(names) <= 1 and not asking.select:
-        return names[0] if names else None
+    if not names or (len(names) == 1 and not asking.select):
+        return names[0] if names else None  # the service says why there are none
     if asking.can_ask or asking.lists:
         _to_stderr(lambda: show_repository(found))
     if asking.yes and found.recommended:
         return found.recommended
-    if not asking.can_ask or not names:
+    if not asking.can_ask:
         raise HubFileNotFound(
             f"{found.id} offers {len(names)} choices.",
             hint=f"Name one as {found.id}@QUANT, or take the recommended one with -y: {', '.join(names)}.",

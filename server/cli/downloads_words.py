@@ -44,8 +44,8 @@ def line(download: "Download") -> str:
     return f"{bar} {done}  {size(round(download.bytes_per_s))}/s{left}"
 
 
-def show_all(downloads: "list[Download]") -> None:
-    """Print a table of downloads."""
+def show_all(downloads: "list[Download]", *, is_at_work: bool = True) -> None:
+    """Print a table of downloads; without a service none is at work: what waits was interrupted."""
     if not downloads:
         say("There are no downloads.")
         return
@@ -57,11 +57,13 @@ def show_all(downloads: "list[Download]") -> None:
                 f"{each.wish.repo}@{each.wish.name}",
                 size(each.total_bytes),
                 f"{each.done_bytes / each.total_bytes:.0%}" if each.total_bytes else "",
-                _state(each),
+                "interrupted" if each.state == "queued" and not is_at_work else _state(each),
             )
             for each in downloads
         ),
     )
+    if not is_at_work and any(each.state == "queued" for each in downloads):
+        say("No service runs. What was interrupted goes on when one does: octavo get --resume ID.")
 
 
 def show_end(told: "DownloadAnswer") -> None:
@@ -75,12 +77,23 @@ def show_end(told: "DownloadAnswer") -> None:
     if download.state == "done":
         badge = "✓ verified by its published SHA-256" if download.is_verified else "no SHA-256 is published"
         print(f"{download.wish.repo}@{download.wish.name}: {size(download.total_bytes)}, {badge}.")
+        if download.unreadable is not None:
+            print(f"It is what was published, but it can't be read as a model: {_fault(download)}")
+            return
         print(f"octavo load {download.wish.publisher}/{download.wish.model}")
+
+
+def _fault(download: "Download") -> str:
+    fault = download.unreadable
+    message = fault.message if fault is not None else ""
+    return message if message.endswith(".") else f"{message}."
 
 
 def _state(download: "Download") -> str:
     if download.state == "running":
         return "downloading"
+    if download.unreadable is not None:
+        return f"{download.state}, but no readable model: {_fault(download)}"
     if download.error is not None:
         return f"{download.state}: {download.error.message}"
     return download.state

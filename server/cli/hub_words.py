@@ -45,10 +45,12 @@ def show_repository(found: "Repository") -> None:
     if found.recommended:
         print(f"Take {found.recommended}: {found.reason}.")
         print(f"octavo get {found.id}@{found.recommended}")
-    elif found.reason:
+    elif found.reason and (found.choices or not found.hidden_files):
         print(f"{found.reason[0].upper()}{found.reason[1:].rstrip('.')}.")
     if found.hidden_files:
-        say(f"{found.hidden_files} files are left out: their names can't be used on a disk.")
+        files = "1 file is" if found.hidden_files == 1 else f"{found.hidden_files} files are"
+        rest = "" if found.choices else " There is no other model in it."
+        say(f"{files} left out: their names can't be used on a disk.{rest}")
 
 
 def count(parameters: int | None) -> str:

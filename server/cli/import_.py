@@ -23,8 +23,18 @@ def _place(repo: str | None) -> str | None:
     return repo
 
 
+def _path(name: str) -> Path:
+    # Path("") is the current folder, which nobody means by a variable that is empty
+    if not name:
+        raise typer.BadParameter("the path is empty")
+    return Path(name)
+
+
 Paths = Annotated[
-    list[Path], typer.Argument(help="GGUF files, any part of split models, or folders of them.")
+    list[Path],
+    typer.Argument(
+        help="GGUF files, any part of split models, or folders of them.", parser=_path, metavar="PATH"
+    ),
 ]
 Copy = Annotated[bool, typer.Option("--copy", "-c", help="Copy the files.")]
 HardLink = Annotated[bool, typer.Option("--hard-link", "-L", help="Link them, on the same disk.")]
@@ -35,7 +45,13 @@ Repo = Annotated[
     typer.Option("--repo", "--user-repo", callback=_place, help="publisher/model to file it under."),
 ]
 Projector = Annotated[
-    Path | None, typer.Option("--projector", help="The mmproj file of this model, instead of the one found.")
+    Path | None,
+    typer.Option(
+        "--projector",
+        help="The mmproj file of this model, instead of the one found.",
+        parser=_path,
+        metavar="PATH",
+    ),
 ]
 NoProjector = Annotated[bool, typer.Option("--no-projector", help="Leave the mmproj file where it is.")]
 LookUp = Annotated[bool, typer.Option("--look-up", help="Ask the Hub whose model it is.")]
@@ -112,7 +128,7 @@ def _confirm(plans: "list[ImportAnswer]", yes: bool) -> None:
     moves = [
         note
         for plan in plans
-        for file, note in zip(plan.files, plan.notes, strict=True)
+        for file, note in zip(plan.files, plan.notes, strict=False)
         if file.mode == "move" and not file.present
     ]
     if yes or not moves or not sys.stdin.isatty():
@@ -125,12 +141,15 @@ def _confirm(plans: "list[ImportAnswer]", yes: bool) -> None:
 
 def _show(answers: "list[ImportAnswer]") -> None:
     for result in answers:
-        for file, note in zip(result.files, result.notes, strict=True):
+        for file, note in zip(result.files, result.notes, strict=False):
             print(
                 note
                 if result.dry_run or file.present
                 else f"{file.target} ({size(file.size_bytes)}, {file.mode})"
             )
+        # after the notes on the files comes what is said of them all
+        for note in result.notes[len(result.files) :]:
+            say(note)
 
 
 def _tell_failures(answers: "list[ImportAnswer]") -> None:

@@ -128,13 +128,17 @@ def _show(loaded: "LoadAnswer") -> None:
 
 def chosen_name(name: str, *, is_exact: bool) -> str:
     """Give the id to load: the whole of it where that is asked for, else the first of those that fit."""
-    from octavo.core.errors import AmbiguousModel
+    from octavo.core.errors import AmbiguousModel, ModelNotFound
     from octavo.server.cli.library import catalog
     from octavo.server.library import exact
 
     models = catalog()
     try:
         return exact(models, name).id if is_exact else models.find(name).id
+    except ModelNotFound:
+        if is_exact:
+            raise
+        return name  # the service may know it: it takes in the starter model when it starts
     except AmbiguousModel as several:
         ids = several.details.get("candidates")
         if is_exact or not isinstance(ids, list):

@@ -32,15 +32,18 @@ def logout(json: Json = False) -> None:
 
 def _read(from_stdin: bool) -> str:
     if from_stdin:
-        return sys.stdin.readline(_LONGEST).strip()
+        # any bytes come through here: what is no token is said by who knows
+        return sys.stdin.buffer.readline(_LONGEST).decode("utf-8", "replace").strip()
     if not sys.stdin.isatty():
         raise typer.BadParameter("there is no terminal to ask at; give --token-stdin")
     return str(typer.prompt("Token (it isn't shown)", hide_input=True, err=True)).strip()
 
 
 async def _log_in(token: str) -> "TokenAnswer":
+    from octavo.core.hub.tokens import checked_token
     from octavo.server.cli.hub_reach import reached
 
+    token = checked_token(token)
     async with reached() as hub:
         if hub.service is not None:
             return await hub.service.keep_hub_token(token)

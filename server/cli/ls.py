@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from octavo.core.library.fingerprint import Duplicates
 
 Text = Annotated[
-    str | None, typer.Argument(metavar="TEXT", help="Only what holds these words: a name, a quant …")
+    list[str] | None, typer.Argument(metavar="TEXT…", help="Only what holds these words: a name, a quant …")
 ]
 Llm = Annotated[bool, typer.Option("--llm", help="Only models that write text.")]
 Embedding = Annotated[bool, typer.Option("--embedding", help="Only models that make vectors.")]
@@ -36,13 +36,14 @@ def ls(
         answer(lambda: asyncio.run(_duplicates()), json, _show_duplicates)
         return
     kinds = {name for name, asked in (("llm", llm), ("embedding", embedding)) if asked}
-    models = done(lambda: asyncio.run(_listed(text or "", kinds)), json)
+    words = " ".join(text or [])
+    models = done(lambda: asyncio.run(_listed(words, kinds)), json)
     if json:
         from octavo.server.cli.lms_shapes import listed
 
         print_json(listed(models))
     else:
-        _show(models, detailed, bool(text or kinds))
+        _show(models, detailed, bool(words or kinds))
 
 
 async def _listed(text: str, kinds: set[str]) -> "list[ModelRecord]":

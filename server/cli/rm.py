@@ -71,7 +71,8 @@ def _lines(told: "Removal") -> list[str]:
     where = "into the trash" if told.to_trash else "for good"
     lines = [f"{verb}: {_said(file, where)}" for file in told.files]
     lines += [f"{verb}: the empty folder {folder}" for folder in told.folders]
-    return [*lines, *told.notes, f"Space: {size(told.freed_bytes)}."]
+    freed = f"{size(told.freed_bytes)} {'once the trash is emptied' if told.to_trash else 'freed'}"
+    return [*lines, *told.notes, f"Space: {freed}."]
 
 
 def _said(file: "RemovedFile", where: str) -> str:

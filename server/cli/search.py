@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from octavo.server.cli.choosing import words
 from octavo.server.cli.console import Json, answer, utf8
 from octavo.server.cli.hub_words import show_page, show_repository
 
@@ -28,7 +29,9 @@ def _sort(text: str) -> str:
     return text
 
 
-Query = Annotated[str, typer.Argument(metavar="[QUERY]", callback=utf8, help="Words of its name.")]
+Query = Annotated[
+    list[str] | None, typer.Argument(metavar="[QUERY]", callback=words, help="Words of its name.")
+]
 Repo = Annotated[
     str | None, typer.Option("--repo", callback=utf8, help="List the choices of this repository instead.")
 ]
@@ -51,7 +54,7 @@ Page = Annotated[str | None, typer.Option("--page", help="Go on where a search e
 
 
 def search(
-    query: Query = "",
+    query: Query = None,
     repo: Repo = None,
     author: Author = None,
     sort: Order = "downloads",
@@ -65,10 +68,12 @@ def search(
 ) -> None:
     """Find models on the Hub; with --repo, tell which of its files suits this machine."""
     if repo is not None:
+        if query:
+            raise typer.BadParameter("give words to search for, or --repo, not both")
         show_choices(repo, json)
         return
     fields: dict[str, Any] = {
-        "text": query,
+        "text": " ".join(query or ()),
         "author": author,
         "sort": sort,
         "gated": gated,

@@ -23,6 +23,8 @@ All = Annotated[bool, typer.Option("--all", "-a", help="Unload all.")]
 
 def unload(name: Name = None, everything: All = False, json: Json = False) -> None:
     """Unload a model now; what it is answering ends."""
+    if name is not None and not name.strip():
+        raise typer.BadParameter("no model was named")
     if name is not None and everything:
         raise typer.BadParameter("name a model, or give --all, not both")
     answer(lambda: asyncio.run(_unload(name, everything)), json, _show)

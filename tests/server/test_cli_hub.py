@@ -1,6 +1,9 @@
 """``octavo search``, ``login``, ``logout``, and estimates of what is on the Hub; all without a service."""
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,7 +13,8 @@ import pytest
 from tests.core.hub.reached import TOKEN
 from tests.fixtures.hub_double import HubDouble
 from tests.fixtures.hub_models import llama_repository
-from tests.fixtures.hub_repositories import case_repositories
+from tests.fixtures.hub_repositories import HubRepository, case_repositories
+from tests.fixtures.hub_sources import Bytes
 from tests.server.test_cli import octavo
 
 REPO = "zoo/llama-8b-GGUF"
@@ -101,6 +105,43 @@ def test_a_login_reads_from_standard_input_only(hub: HubDouble, octavo_home: Pat
     assert asked(hub, "login").returncode == 2  # no terminal to ask at
     assert asked(hub, "login", TOKEN).returncode == 2
     assert asked(hub, "login", "--token-stdin", stdin="").returncode == 1
+
+
+@pytest.mark.parametrize("token", [b"hf_\xed\x86\xa0\xed\x81\xb0", b"\xff\xfe", b"two words", b"", b" \n"])
+def test_a_token_that_can_be_none_is_refused_in_words(
+    hub: HubDouble, octavo_home: Path, token: bytes
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "octavo.server.cli.main", "login", "--token-stdin"],
+        input=token,
+        env={**os.environ, **CLEAN, "OCTAVO_HOME": str(octavo_home), "HF_ENDPOINT": hub.endpoint},
+        capture_output=True,
+        timeout=30,
+        check=False,
+    )
+    said = done.stdout + done.stderr
+    assert done.returncode == 1 and b"Traceback" not in said
+    assert (b"That is no token" if token.strip() else b"No token was given.") in said
+    assert not token.strip() or token not in said
+    assert hub.log == [] and not (octavo_home / "hub-token").exists()
+
+
+def test_a_proxy_that_is_none_or_is_gone_is_named(hub: HubDouble) -> None:
+    socks = asked(hub, "search", "llama", ALL_PROXY="socks5://127.0.0.1:1", NO_PROXY="", no_proxy="")
+    assert socks.returncode == 1 and "ALL_PROXY names a SOCKS proxy" in socks.stderr
+    gone = asked(hub, "search", "llama", HTTP_PROXY="http://127.0.0.1:1", NO_PROXY="", no_proxy="")
+    assert gone.returncode == 1 and "The proxy 127.0.0.1:1 refuses" in gone.stderr
+
+
+def test_words_of_a_search_and_what_can_not_be_said(hub: HubDouble) -> None:
+    assert asked(hub, "search", "llama", "8b").returncode == 0
+    assert "search=llama+8b" in hub.log[-1].path or "search=llama%208b" in hub.log[-1].path
+    assert asked(hub, "search", "llama", "--repo", REPO).returncode == 2
+    ftp = asked(hub, "search", "--repo", "ftp://huggingface.co/a/b")
+    assert ftp.returncode == 1 and "no address of the Hub" in ftp.stderr
+    hub.add(HubRepository("err/hidden", {"../../evil.gguf": Bytes(b"GGUF")}))
+    hidden = asked(hub, "search", "--repo", "err/hidden")
+    assert "1 file is left out" in hidden.stderr and "no GGUF" not in hidden.stdout
 
 
 def test_an_estimate_of_what_is_on_the_hub(hub: HubDouble) -> None:

@@ -11,9 +11,15 @@ import pytest
 
 from octavo.core.errors import DownloadNotFound, GatedRepository, HubFileNotFound
 from octavo.core.events import DownloadChanged, LibraryChanged
+from octavo.core.hub.downloads.part import Part
+from octavo.core.hub.downloads.places import part_of
+from octavo.core.hub.downloads.records import Records
+from octavo.core.hub.types import Download
 from octavo.core.library.checksums import Checksums
 from octavo.server.service import holders
+from tests.core.hub.downloading import wish_of
 from tests.core.hub.test_download_crashes import small_disk
+from tests.fixtures.gguf_builder import tiny
 from tests.fixtures.hub_double import HubDouble
 from tests.fixtures.hub_repositories import MODEL, Faults, HubRepository
 from tests.fixtures.hub_sources import Bytes, random_bytes
@@ -149,6 +155,7 @@ OCTAVO = [sys.executable, "-m", "octavo.server.cli.main"]
 
 
 def test_get_downloads_starts_the_service_and_says_that_it_was_verified(home: Path, hub: HubDouble) -> None:
+    hub.add(HubRepository("ok/plain", {MODEL: Bytes(tiny().build())}))
     first = get("ok/plain@Q4_K_M")
     assert first.returncode == 0 and "verified" in first.stdout, first.stderr
     again = get(f"{hub.endpoint}/ok/plain/blob/main/{MODEL}", "--json")
@@ -160,13 +167,25 @@ def test_get_downloads_starts_the_service_and_says_that_it_was_verified(home: Pa
     assert several.returncode == 1
     error = msgspec.json.decode(several.stdout)["error"]
     assert error["code"] == "hub_file_not_found" and "UD-Q2_K_XL" in error["details"]["candidates"]
-    assert get("ok/subfolder", "--quant", "UD-Q2_K_XL", "--no-projector").returncode == 0
+    noise = get("ok/subfolder", "--quant", "UD-Q2_K_XL", "--no-projector")
+    assert noise.returncode == 1 and "can't be read as a model" in noise.stdout
+    assert "verified" in noise.stdout and "octavo load" not in noise.stdout
+    assert get("ok/subfolder", "--quant", "UD-Q2_K_XL", "--no-projector", "--json").returncode == 1
     assert not list((home / "models").rglob("mmproj*"))
+    assert "Nothing was done: the download is done." in get("--pause", row["id"]).stderr
 
 
 def test_get_refuses_mlx_and_tells_what_is_wrong(home: Path, hub: HubDouble) -> None:
     assert get("ok/plain", "--mlx").returncode == 2
     assert get().returncode == 2
+    assert get("ok/plain", "--quant", "Q4_K_M", "--file", MODEL).returncode == 2
+    assert get("--pause", "").returncode == 2 and get("--list", "--pause", "x").returncode == 2
+    for id in ("../../x", "a/b", "."):
+        assert "There is no download" in get("--cancel", id).stderr
+    nameless = get("@")
+    assert nameless.returncode == 1 and "names no model" in nameless.stderr
+    searched = get("some", "words")
+    assert searched.returncode == 1 and "called some words" in searched.stderr
     hostile = get("../../evil.gguf", "--json")
     assert hostile.returncode == 1 and not list(home.rglob("evil*"))
     failed = get("bad/hash@Q4_K_M", "--json")
@@ -203,3 +222,19 @@ async def test_d04_the_service_starts_with_its_models_on_a_full_disk(
             (disk / "full").unlink()
             await made.client.resume_download(id)
             await until(lambda: made.studio.downloads.find(id).state == "done")
+
+
+def test_without_a_service_what_was_at_work_is_told_to_be_interrupted(home: Path, hub: HubDouble) -> None:
+    wish = wish_of(hub, "ok/plain")
+    record = Download(id="0" * 12, wish=wish, state="running", total_bytes=3_000_017, added_at=1.0)
+    Records(home / "downloads").save(record)
+    part = Part.open(part_of(home / "models" / "ok" / "plain" / MODEL), 3_000_017)
+    assert part is not None
+    part.reserve()
+    part.write(0, memoryview(bytes(MB)))
+    part.checkpoint()
+    part.close()
+    told = get("--list")
+    assert told.returncode == 0 and "interrupted" in told.stdout and "33%" in told.stdout, told.stderr
+    [row] = msgspec.json.decode(get("--list", "--json").stdout)
+    assert (row["state"], row["done_bytes"]) == ("queued", MB)

@@ -12,6 +12,7 @@ from octavo.core.errors import (
     GatedRepository,
     HubOffline,
     HubRefused,
+    InvalidConfig,
     InvalidRequest,
     NotFound,
     OctavoError,
@@ -125,6 +126,9 @@ async def test_a_token_is_kept_told_and_deleted(
         await it.client.hub_search(HubQuery(text="x"))
         assert hub.log[-1].authorization == f"Bearer {TOKEN}"
         bad = await raises(InvalidRequest, it.client.keep_hub_token("two words"))
+        for text, words in (("hf_토큰", "That is no token"), ("", "No token was given")):
+            answer = await it.control.put("/api/v1/hub/token", json={"token": text})
+            assert answer.status_code == 400 and words in answer.text and "토큰" not in answer.text
         settings = await it.client.settings()
         answers = [str(status), str(settings), str(bad.report()), str(told), caplog.text]
         assert (await it.client.forget_hub_token()).token.source == "none"
@@ -146,6 +150,22 @@ async def test_a_token_that_the_hub_does_not_know_is_not_kept(
         monkeypatch.setattr(it.studio.hub_reach.client, "account", refused)
         await raises(HubRefused, it.client.keep_hub_token(TOKEN))
         assert (await it.client.hub_status()).token.source == "none"
+
+
+@in_loop
+async def test_a_proxy_that_can_not_be_used_is_refused(
+    tmp_path: Path, hub: HubDouble, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with served(tmp_path / "home") as it:
+        await raises(InvalidConfig, it.client.change_settings("hub", proxy="socks5://127.0.0.1:1"))
+        assert (await it.client.hub_search(HubQuery(text="llama"))).models
+        for name in ("NO_PROXY", "no_proxy"):
+            monkeypatch.delenv(name, raising=False)
+        monkeypatch.setenv("ALL_PROXY", "socks5://127.0.0.1:1")
+        told = await raises(InvalidConfig, it.client.hub_search(HubQuery(text="llama")))
+        assert "ALL_PROXY" in told.message and "SOCKS" in told.message
+        await raises(InvalidConfig, it.client.download("ok/plain@Q4_K_M"))
+        await it.client.change_settings("hub", offline=False)
 
 
 @in_loop

@@ -193,7 +193,60 @@ def test_the_hub_is_asked_only_when_told(octavo_home: Path, tmp_path: Path) -> N
         import_path(home, ImportWish(str(source), dry_run=True, look_up=True))
 
 
+def test_a_folder_import_skips_what_is_in_the_library(octavo_home: Path, tmp_path: Path) -> None:
+    home = Home(octavo_home)
+    files = small_set(home.models / "pub" / "set")
+    before = tree(tmp_path), tree(octavo_home)
+    for folder in (home.models, home.models / "pub", octavo_home):
+        answer = import_path(home, ImportWish(str(folder)))
+        assert not answer.failures and answer.models == ["pub/set"]
+        assert all(file.present for file in answer.files) and len(answer.files) == len(files)
+        assert "in the library already" in answer.notes[0]
+    assert (tree(tmp_path), tree(octavo_home)) == before
+
+
+def test_a_folder_import_takes_nothing_from_behind_links(octavo_home: Path, tmp_path: Path) -> None:
+    folder, outside = tmp_path / "folder", tmp_path / "outside"
+    theirs, linked = outside / "theirs.gguf", outside / "linked.gguf"
+    outside.mkdir()
+    theirs.write_bytes(tiny(context_length=1).build())
+    linked.write_bytes(tiny(context_length=2).build())
+    small_set(folder)
+    (folder / "out").symlink_to(outside)
+    (folder / "loop").symlink_to(folder)
+    (folder / "linked.gguf").symlink_to(linked)
+    answer = import_path(Home(octavo_home), ImportWish(str(folder), repo="p/m"))
+    assert not answer.failures and "1 linked folder" in answer.notes[-1]
+    assert tree(folder) == ["loop", "out"] and theirs.is_file() and linked.is_file()
+    assert len(list((octavo_home / "models/p/m").iterdir())) == 5
+
+
+@pytest.mark.parametrize("path", ["", ".", "a.gguf", "~/a.gguf"])
+@in_loop
+async def test_the_service_takes_absolute_paths_only(octavo_home: Path, tmp_path: Path, path: str) -> None:
+    async with served(octavo_home) as at:
+        wishes = ({"path": path}, {"path": str(tmp_path / "x.gguf"), "projector": path})
+        for wish in wishes:
+            answer = await at.control.post("/api/v1/models/import", json=wish)
+            error = answer.json()["error"]
+            assert answer.status_code == 400 and error["code"] == "invalid_request"
+            assert "absolute" in error["message"]
+
+
 # --- the command line ---
+
+
+def test_an_empty_path_is_no_folder(
+    octavo_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "here").mkdir()
+    files = small_set(tmp_path / "here")
+    monkeypatch.chdir(tmp_path / "here")
+    assert [told("", "-y")[0], told(str(files[0]), "--projector", "")[0]] == [2, 2]
+    assert all(path.exists() for path in files)
+    monkeypatch.setenv("HOME", str(tmp_path / "here"))
+    code, answer, _ = told(f"~/{files[0].name}", files[1].name, "--dry-run")
+    assert code == 0 and [len(one["files"]) for one in answer] == [4, 4]  # type: ignore[index]
 
 
 def command(*arguments: str) -> list[str]:

@@ -125,7 +125,7 @@ async def test_pages_move_as_asked(octavo_home: Path) -> None:
         await raises(PagesArePinned, at.client.drop(MODEL, [1]))
 
 
-@pytest.mark.parametrize("layers", [[], [-1], "0-3", [1.5]])
+@pytest.mark.parametrize("layers", [[], [-2], "0-3", [1.5]])
 def test_layers_that_cannot_be_are_refused(octavo_home: Path, layers: object) -> None:
     @in_loop
     async def scenario() -> None:

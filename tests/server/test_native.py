@@ -176,3 +176,12 @@ def test_import_over_the_control_door(
             assert models == ([] if dry_run else ["acme/tiny"])
 
     asyncio.run(asyncio.wait_for(scenario(), 60))
+
+
+@in_loop
+async def test_a_query_that_cant_be_read_is_an_error_of_our_shape(octavo_home: Path) -> None:
+    async with served(octavo_home) as at:
+        answer = await at.client._http.request("DELETE", "/api/v1/models/a/b?dry_run=maybe")
+        assert answer.status_code == 400
+        assert answer.json()["error"]["code"] == "invalid_request"
+        assert "dry_run" in answer.json()["error"]["message"]

@@ -54,7 +54,7 @@ def test_a_second_service_says_that_one_runs(octavo_home: Path) -> None:
 def test_a_service_that_nobody_needs_exits_cleanly_and_leaves_nothing(octavo_home: Path) -> None:
     pid = asyncio.run(_visit(octavo_home))
     wait(lambda: is_gone(pid), "the service goes", 10)
-    assert sorted(path.name for path in (octavo_home / "run").iterdir()) == ["service.lock"]
+    assert sorted(path.name for path in (octavo_home / "run").iterdir()) == ["reserve", "service.lock"]
     assert "nobody needs it" in (octavo_home / "logs" / "service.log").read_text()
 
 

@@ -72,7 +72,9 @@ class Origin:
             finally:
                 response.close()
         except httpx2.TransportError as fault:
-            raise Lost(failure_of(fault, self._repo, endpoint=self._access.endpoint)) from fault
+            access = self._access
+            error = failure_of(fault, self._repo, endpoint=access.endpoint, proxy=access.proxy)
+            raise Lost(error) from fault
 
     # ---- asking
 

@@ -7,15 +7,15 @@ import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from octavo.core.errors import Conflict, DownloadNotFound, OctavoError, WorkerCrashed
+from octavo.core.errors import Conflict, DownloadNotFound, ErrorReport, OctavoError, WorkerCrashed
 from octavo.core.gguf import printable
 from octavo.core.hub.access import require_online
-from octavo.core.hub.downloads.entry import LIVE, Entry
+from octavo.core.hub.downloads.entry import Entry
 from octavo.core.hub.downloads.helper import Helper
 from octavo.core.hub.downloads.places import identity, targets
 from octavo.core.hub.downloads.protocol import Job, Limit, Patience, Report, Stop
 from octavo.core.hub.downloads.records import Records
-from octavo.core.hub.downloads.remains import done_bytes_of, remove_parts
+from octavo.core.hub.downloads.remains import as_left, done_bytes_of, remove_parts
 from octavo.core.hub.types import Access, Download, DownloadWish
 
 AT_ONCE = 2
@@ -25,14 +25,15 @@ _MOST_CRASHES = 5
 
 _log = logging.getLogger(__name__)
 
-OnDone = Callable[[Download], Awaitable[None]]
+OnDone = Callable[[Download], Awaitable[ErrorReport | None]]
 
 
 class Downloads:
     """Downloads into the library ``models``; belongs to one event loop.
 
     ``state`` is a folder of this home for records and the helper's log. ``access`` may block and is called in
-    a thread. ``publish`` is told every change; ``on_done`` is awaited before a download is told to be done.
+    a thread. ``publish`` is told every change; ``on_done`` is awaited before a download is told to be done,
+    and gives why what came is no model that can be read, None for a sound one.
     """
 
     def __init__(
@@ -82,7 +83,12 @@ class Downloads:
 
     async def refresh(self) -> None:
         """Take over what has changed in how the Hub is reached: the limit, and whether we are offline."""
-        access = await asyncio.to_thread(self._access)
+        try:
+            access = await asyncio.to_thread(self._access)
+        except OctavoError as error:
+            # a variable names no proxy that can be used: who downloads is told so
+            _log.warning("the Hub can't be reached as it is set: %s", error)
+            return
         self._helper.tell(Limit(access.bytes_per_s))
         for entry in self._entries.values():
             if entry.is_held_offline and not access.is_offline:
@@ -241,7 +247,7 @@ class Downloads:
     async def _finish(self, entry: Entry, report: Report) -> None:
         entry.finish(report)
         try:
-            await self._on_done(entry.download)
+            entry.set(unreadable=await self._on_done(entry.download))
         except OctavoError as error:
             _log.warning("after the download %s: %s", entry.download.id, error)
         self._change(entry, entry.download)
@@ -291,12 +297,7 @@ class Downloads:
             except OctavoError as error:
                 _log.warning("the record %s is not used: %s", download.id, error)
                 continue
-            entry = Entry(download)
-            if download.state in LIVE:
-                entry.set(state="queued", retry_at=None, bytes_per_s=0.0, seconds_left=None)
-            if download.state not in ("done", "cancelled"):
-                entry.set(done_bytes=done_bytes_of(self._models, download.wish))
-            found.append(entry.download)
+            found.append(as_left(self._models, download))
         return found
 
     def _entry(self, id: str) -> Entry:

@@ -4,9 +4,12 @@ import contextlib
 import os
 from pathlib import Path
 
+import msgspec
+
+from octavo.core.hub.downloads.entry import LIVE
 from octavo.core.hub.downloads.part import Part, done_bytes_at
 from octavo.core.hub.downloads.places import part_of, targets
-from octavo.core.hub.types import DownloadWish
+from octavo.core.hub.types import Download, DownloadWish
 
 
 def done_bytes_of(models: Path, wish: DownloadWish) -> int:
@@ -19,6 +22,17 @@ def done_bytes_of(models: Path, wish: DownloadWish) -> int:
             if there is None:
                 done += done_bytes_at(part_of(target), file.size_bytes)
     return done
+
+
+def as_left(models: Path, download: Download) -> Download:
+    """Give a recorded download as it is while no service runs: one that was at work waits for the next."""
+    if download.state in LIVE:
+        download = msgspec.structs.replace(
+            download, state="queued", retry_at=None, bytes_per_s=0.0, seconds_left=None
+        )
+    if download.state in ("done", "cancelled"):
+        return download
+    return msgspec.structs.replace(download, done_bytes=done_bytes_of(models, download.wish))
 
 
 def is_there(models: Path, wish: DownloadWish) -> bool:

@@ -84,3 +84,26 @@ def test_a_home_that_cannot_be_is_told_by_its_variable(
 def test_looking_whether_a_home_can_be_makes_none(tmp_path: Path) -> None:
     Home(tmp_path / "a/b").check()
     assert not (tmp_path / "a").exists()
+
+
+@pytest.mark.parametrize(
+    ("group", "values"),
+    [
+        ("loading", {"defaults": {"context": "x"}}),
+        ("loading", {"models": {"a/b": {"no_such_setting": 1}}}),
+        ("library", {"folders": ["relative"]}),
+        ("library", {"folders": ["/"]}),
+        ("library", {"folders": ["/a\0b"]}),
+    ],
+)
+def test_what_could_never_be_used_is_refused(tmp_path: Path, group: str, values: dict[str, object]) -> None:
+    file = SettingsFile(tmp_path / "settings.toml")
+    with pytest.raises(InvalidConfig):
+        file.change(group, **values)
+    assert not (tmp_path / "settings.toml").exists()
+
+
+def test_a_default_that_is_unsaid_is_left_out(tmp_path: Path) -> None:
+    file = SettingsFile(tmp_path / "settings.toml")
+    file.change("loading", defaults={"context": None, "slots": 2})
+    assert SettingsFile(tmp_path / "settings.toml").current.loading.defaults == {"slots": 2}

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from octavo.core.config.paths import Home
-from octavo.core.config.settings import Hub
+from octavo.core.config.settings import Hub, SettingsFile
 from octavo.core.errors import HubOffline, InvalidConfig
 from octavo.core.hub.access import current_access, require_online
 from octavo.core.hub.types import Access
@@ -68,10 +68,49 @@ def test_no_proxy_is_heeded(home: Home, excepted: str, expected: str | None) -> 
 
 def test_a_proxy_fits_the_scheme(home: Home) -> None:
     assert access(home, HTTP_PROXY="http://one:1", HTTPS_PROXY="http://two:2").proxy == "http://two:2"
-    assert access(home, ALL_PROXY="socks5://three:3").proxy == "socks5://three:3"
+    assert access(home, ALL_PROXY="three:3").proxy == "http://three:3"
     # httpoxy: in a CGI program HTTP_PROXY is what a stranger sent
     cgi = access(home, HF_ENDPOINT="http://a.example", HTTP_PROXY="http://evil:1", REQUEST_METHOD="GET")
     assert cgi.proxy is None
+
+
+@pytest.mark.parametrize("name", ["HTTPS_PROXY", "ALL_PROXY", "the setting hub.proxy"])
+@pytest.mark.parametrize("scheme", ["socks5", "socks5h", "SOCKS4", "ftp"])
+def test_a_proxy_of_another_scheme_is_refused_by_name(home: Home, name: str, scheme: str) -> None:
+    said = f"{scheme}://me:secret@three:3"
+    with pytest.raises(InvalidConfig) as fault:
+        if name.isupper():
+            access(home, **{name: said})
+        else:
+            access(home, Hub(proxy=said))
+    told = str(fault.value)
+    assert name in told and "http://" in told and "secret" not in told
+    assert ("SOCKS proxy, which isn't supported" in told) is (scheme != "ftp")
+
+
+@pytest.mark.parametrize(
+    ("field", "bad", "good"),
+    [
+        ("proxy", ["socks5://a:1", "ftp://a", "http://", "http://a:99999"], ["", "http://u:p@a:1", "a:1"]),
+        (
+            "endpoint",
+            ["http://:80", "https://me:pass@a.example", "https://a.example?x=1", "https://a:99999"],
+            ["http://127.0.0.1:88/hf", "https://a.example/"],
+        ),
+    ],
+)
+def test_a_setting_that_could_never_be_used_is_refused(
+    home: Home, field: str, bad: list[str], good: list[str]
+) -> None:
+    settings = SettingsFile(home.settings)
+    for text in bad:
+        with pytest.raises(InvalidConfig) as fault:
+            settings.change("hub", **{field: text})
+        assert f"hub.{field}" in str(fault.value) and "pass" not in fault.value.message.replace(
+            "password", ""
+        )
+    for text in good:
+        assert getattr(settings.change("hub", **{field: text}).hub, field) == text
 
 
 @pytest.mark.parametrize(

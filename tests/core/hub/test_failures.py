@@ -98,6 +98,25 @@ def test_a_fault_of_the_network_is_told_by_its_cause(cause: OSError, words: str)
 
 
 @pytest.mark.parametrize(
+    ("kind", "cause"),
+    [
+        (httpx2.ConnectError, ConnectionRefusedError(111, "refused")),
+        (httpx2.ConnectError, OSError(113, "no route")),
+        (httpx2.ConnectError, socket.gaierror(-2, "Name or service not known")),
+        (httpx2.ConnectTimeout, TimeoutError()),
+        (httpx2.ProxyError, OSError()),
+    ],
+)
+def test_a_proxy_is_blamed_by_its_own_address(kind: type[httpx2.TransportError], cause: OSError) -> None:
+    fault = kind("failed")
+    fault.__cause__ = cause
+    told = str(failure_of(fault, "a/b", endpoint=ENDPOINT, proxy="http://me:secret@10.0.0.1:3128").report())
+    assert (
+        "10.0.0.1:3128" in told and "hub.example" not in told.replace(ENDPOINT, "") and "secret" not in told
+    )
+
+
+@pytest.mark.parametrize(
     ("fault", "words"),
     [
         (httpx2.ReadTimeout("slow"), "in time"),

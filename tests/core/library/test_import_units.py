@@ -15,6 +15,7 @@ from octavo.core.errors import (
     UnreadableFile,
 )
 from octavo.core.library import Catalog, ImportMode, plan_import, plans, run_import, staging
+from octavo.core.library.importer import remove_shared
 from octavo.core.library.units import sources_below
 from tests.core.library.import_scene import person_at, tree
 from tests.fixtures.gguf_builder import pair, tiny
@@ -280,7 +281,44 @@ def test_the_hub_is_asked_only_when_told_and_only_where_nothing_says_it(files: l
 def test_a_folder_is_taken_apart_into_units(files: list[Path], tmp_path: Path):
     alone = put(tmp_path / "downloads" / "sub" / "mmproj-nobodys.gguf", projector(99, "Nobody"))
     put(tmp_path / "downloads" / "._hidden.gguf", b"junk")
-    assert sources_below(tmp_path / "downloads") == ([files[0]], [alone])
+    assert sources_below(tmp_path / "downloads") == ([files[0]], [alone], 0)
+
+
+def test_a_folder_ends_where_its_links_lead_out(files: list[Path], tmp_path: Path):
+    folder, outside = tmp_path / "downloads", tmp_path / "outside"
+    put(outside / "theirs.gguf", base())
+    (folder / "out").symlink_to(outside)
+    (folder / "sub").mkdir()
+    (folder / "sub" / "up").symlink_to(tmp_path)
+    (folder / "sub" / "loop").symlink_to(folder)
+    (folder / "models--a--b").mkdir()
+    put(tmp_path / "cache" / "revision" / "theirs.gguf", base())
+    (folder / "models--a--b" / "snapshots").symlink_to(tmp_path / "cache")
+    assert sources_below(folder) == ([files[0]], [], 3)
+    (tmp_path / "links").mkdir()
+    (tmp_path / "links" / "out").symlink_to(outside)
+    with pytest.raises(UnreadableFile) as caught:
+        sources_below(tmp_path / "links")
+    assert "left out" in caught.value.hint
+
+
+def test_a_projector_for_a_model_of_the_library_goes_beside_it(root: Path, tmp_path: Path):
+    there = put(root / "pub" / "set" / "base.gguf", base())
+    own = put(tmp_path / "elsewhere" / "mmproj-base.gguf", projector(TINY_WIDTH))
+    assert run_import(plan_import(there, root, projector=own)) == there
+    assert names(root) == ["base.gguf", "mmproj-base.gguf"] and not own.exists()
+
+
+def test_a_shared_projector_in_its_place_is_not_removed(root: Path):
+    folder = root / "p" / "m"
+    for quant in ("Q4_0", "Q8_0"):
+        put(folder / f"a  base-{quant}.gguf", base())
+    put(folder / "mmproj-a-base.gguf", projector(TINY_WIDTH))
+    planned = [plan_import(path, root, "p/m") for path in sources_below(folder)[0]]
+    for plan in planned:
+        run_import(plan)
+    remove_shared(planned)
+    assert names(root) == ["a-base-Q4_0.gguf", "a-base-Q8_0.gguf", "mmproj-a-base.gguf"]
 
 
 def test_a_killed_import_with_a_damaged_journal_is_left_alone(root: Path, caplog: pytest.LogCaptureFixture):

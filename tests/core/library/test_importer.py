@@ -324,7 +324,7 @@ def test_b12_a_target_that_appears_after_the_plan_is_kept(mode: ImportMode, sour
 def test_b12_a_source_in_its_place_already_is_said_to_be_there(source: Path, root: Path):
     target = run_import(plan_import(source, root))
     plan = plan_import(target, root)
-    assert plan.present and "already there" in plan.sentence and run_import(plan) == target
+    assert plan.present and "in the library already" in plan.sentence and run_import(plan) == target
     assert target.read_bytes() == SOUND
 
 
@@ -360,6 +360,21 @@ def test_b12_a_source_elsewhere_in_the_library_is_moved(root: Path):
     (root / "x/Tiny-1B.gguf").write_bytes(SOUND)
     target = run_import(plan_import(root / "x/Tiny-1B.gguf", root, "p/m"))
     assert target == root / "p/m/Tiny-1B.gguf" and not (root / "x/Tiny-1B.gguf").exists()
+
+
+def test_what_is_in_the_library_stays_where_it_is(source: Path, root: Path, tmp_path: Path):
+    there = root / "pub/set/a.gguf"
+    there.parent.mkdir(parents=True)
+    source.rename(there)
+    (tmp_path / "link.gguf").symlink_to(there)
+    (tmp_path / "library").symlink_to(root)
+    before = tree(tmp_path)
+    for path in (there, tmp_path / "library/pub/set/a.gguf", tmp_path / "link.gguf"):
+        plan = plan_import(path, root)
+        assert plan.present and "in the library already" in plan.sentence
+        assert (plan.publisher, plan.model) == ("pub", "set")
+        run_import(plan)
+    assert tree(tmp_path) == before
 
 
 @pytest.mark.parametrize("case", [*HOSTILE, "no tensors", "no architecture", "data cut short"])
