@@ -1,19 +1,18 @@
 """The client's calls that concern downloads."""
 
 import re
-from typing import Any, TypeVar
+from typing import Any
 
+from octavo.core.client.asking import Asking
 from octavo.core.client.types import DownloadAnswer, DownloadList
 from octavo.core.errors import DownloadNotFound
 from octavo.core.gguf import printable
 from octavo.core.hub.types import Download
 
-Answer = TypeVar("Answer")
-
 _ID = re.compile(r"\w+", re.ASCII)
 
 
-class DownloadCalls:
+class DownloadCalls(Asking):
     """Downloads; all raise the Hub's errors, ``DownloadNotFound`` and ``ServiceUnavailable``."""
 
     async def download(
@@ -46,9 +45,6 @@ class DownloadCalls:
     async def forget_download(self, id: str) -> None:
         """Take a download that has ended off the list."""
         await self._ask("DELETE", f"/api/v1/downloads/{_part(id)}", dict[str, Any])
-
-    async def _ask(self, method: str, path: str, kind: type[Answer], body: object = None) -> Answer:
-        raise NotImplementedError
 
 
 def _part(id: str) -> str:

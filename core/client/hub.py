@@ -1,20 +1,18 @@
 """The client's calls that concern the Hub."""
 
 from collections.abc import Mapping
-from typing import TypeVar
 from urllib.parse import quote, urlencode
 
 import msgspec
 
+from octavo.core.client.asking import Asking
 from octavo.core.client.types import EstimateAnswer, HubStatus, TokenAnswer
 from octavo.core.hub.card import Card
 from octavo.core.hub.search import HubQuery
 from octavo.core.hub.types import Repository, SearchPage
 
-Answer = TypeVar("Answer")
 
-
-class HubCalls:
+class HubCalls(Asking):
     """Search, listings, cards and the token; all raise the Hub's errors and ``ServiceUnavailable``."""
 
     async def hub_search(self, query: HubQuery) -> SearchPage:
@@ -59,9 +57,6 @@ class HubCalls:
         wish = {"repo": repo, "file": file, "revision": revision}
         more = {"budget_bytes": budget_bytes, "rule_of_thumb": rule_of_thumb}
         return await self._ask("POST", "/api/v1/estimate", EstimateAnswer, {**(fields or {}), **wish, **more})
-
-    async def _ask(self, method: str, path: str, kind: type[Answer], body: object = None) -> Answer:
-        raise NotImplementedError
 
 
 def _encoded(fields: Mapping[str, object]) -> str:

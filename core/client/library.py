@@ -1,20 +1,15 @@
 """The library's routes, as methods of the service's client."""
 
-from typing import TypeVar
 from urllib.parse import quote, urlencode
 
+from octavo.core.client.asking import Asking
 from octavo.core.client.types import ModelList, ModelRecord, VerifyAnswer
 from octavo.core.library.fingerprint import Duplicates
 from octavo.core.library.removal import Removal
 
-Answer = TypeVar("Answer")
 
-
-class LibraryCalls:
+class LibraryCalls(Asking):
     """What a client asks of the library; mixed into ``ServiceClient``, which gives ``_ask``."""
-
-    async def _ask(self, method: str, path: str, kind: type[Answer], body: object = None) -> Answer:
-        raise NotImplementedError
 
     async def models(self, text: str = "") -> list[ModelRecord]:
         """List the library, or what of it holds every word of ``text``."""
