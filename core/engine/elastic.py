@@ -46,7 +46,7 @@ def find_unneeded(places: Iterable[TensorPlace], tensors: Tensors, maps: FileMap
 class Elastic:
     """The memory that one loaded model could do without; used by the engine thread.
 
-    Make it before the first decode. ``reason`` says why no KV is given back, "" while it is.
+    Make it before the first decode.
     """
 
     def __init__(self, load: Load, model: "Model", context: "Context", tell: Tell) -> None:
@@ -71,11 +71,6 @@ class Elastic:
     def committed_kv_bytes(self) -> int:
         """Bytes of it that memory was given for."""
         return self._tail.committed_bytes
-
-    @property
-    def reason(self) -> str:
-        """Why no KV is given back."""
-        return self._tail.reason
 
     def give_back_pages(self) -> None:
         """After a load: pages of the file that were only needed to load, and those that are hardly read."""

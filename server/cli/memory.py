@@ -70,6 +70,8 @@ def memory(
 
 def parsed_layers(text: str) -> list[int]:
     """Read layers such as ``0-3,7`` or ``other``."""
+    from octavo.core.memory.layout import OTHER
+
     found: set[int] = set()
     for part in text.split(","):
         if part.strip() == "other":
@@ -247,10 +249,6 @@ def _show(told: "MemoryAnswer") -> None:
 
     for text in page(told.instances[0], told.system):
         print(text)
-
-
-# the number in core/memory/layout.py, whose import would be for nothing here
-OTHER = -1
 
 
 def _show_moved(move: str, moved: "PagesMoved") -> None:
